@@ -1,0 +1,216 @@
+// Client: thin, one C call per function.
+#include "cli/client.h"
+
+#include "cli/terminal.h"
+
+#include <array>
+#include <cstdio>
+
+namespace auspex::cli {
+
+namespace {
+
+constexpr uint32_t kWaitMs = 100;
+
+// Redraws one line on stderr; the line is cleared when the bar is destroyed.
+class ProgressBar {
+  public:
+    ProgressBar() : is_shown_(is_terminal(Stream::error) && environment("TERM").value_or("") != "dumb") {}
+    ~ProgressBar() {
+        if (n_filled_ >= 0) std::fputs("\r\033[K", stderr);
+    }
+    ProgressBar(const ProgressBar&) = delete;
+    ProgressBar& operator=(const ProgressBar&) = delete;
+
+    static void callback(void* user_data, float fraction) { static_cast<ProgressBar*>(user_data)->draw(fraction); }
+
+  private:
+    void draw(float fraction) {
+        constexpr int width = 40;
+        const int n_filled = static_cast<int>(fraction * static_cast<float>(width));
+        if (!is_shown_ || n_filled == n_filled_ || n_filled < 0 || n_filled > width) return;
+        n_filled_ = n_filled;
+        const std::string bar(static_cast<size_t>(n_filled), '#');
+        std::fprintf(stderr, "\rloading [%-*s] %3d %%", width, bar.c_str(), n_filled * 100 / width);
+        std::fflush(stderr);
+    }
+
+    bool is_shown_;
+    int n_filled_ = -1;
+};
+
+// NOT_FOUND and UNSUPPORTED can mean a file or the device: what is not a model's fault is the device's.
+bool models_are_fine(const ModelOptions& models) {
+    try {
+        for (const std::string& folder : {models.target, models.draft})
+            if (!folder.empty()) describe_model(folder, models.cache_type);
+        return true;
+    } catch (const Failure&) {
+        return false;
+    }
+}
+
+// Adds the flag that the library cannot know.
+Failure create_failure(auspex_status status, const std::string& line, const ModelOptions& models) {
+    if (status == AUSPEX_ERROR_INVALID_ARGUMENT && models.context > 0 && line.find("context") != std::string::npos)
+        return {kExitUsage, format("-c %u: ", models.context) + line};
+    const bool is_ambiguous = status == AUSPEX_ERROR_NOT_FOUND || status == AUSPEX_ERROR_UNSUPPORTED;
+    if (!is_ambiguous || !models_are_fine(models)) return {exit_code_of(status), line};
+    const bool names_it = !models.device || line.find("--device") != std::string::npos;
+    return {kExitDevice, names_it ? line : "--device " + *models.device + ": " + line};
+}
+
+} // namespace
+
+ExitCode exit_code_of(auspex_status status) {
+    switch (status) {
+    case AUSPEX_ERROR_INVALID_ARGUMENT:
+        return kExitUsage;
+    case AUSPEX_ERROR_NOT_FOUND:
+    case AUSPEX_ERROR_BAD_FILE:
+    case AUSPEX_ERROR_UNSUPPORTED:
+    case AUSPEX_ERROR_MISMATCH:
+    case AUSPEX_ERROR_IO:
+        return kExitFile;
+    case AUSPEX_ERROR_OUT_OF_HOST_MEMORY:
+    case AUSPEX_ERROR_OUT_OF_DEVICE_MEMORY:
+    case AUSPEX_ERROR_DEVICE_LOST:
+        return kExitDevice;
+    case AUSPEX_ERROR_CAPACITY:
+        return kExitCapacity;
+    default:
+        return kExitInternal;
+    }
+}
+
+void LibraryLog::callback(void* user_data, auspex_log_level level, const char* message) {
+    if (level == AUSPEX_LOG_ERROR) static_cast<LibraryLog*>(user_data)->last_error_ = message;
+    if (level == AUSPEX_LOG_WARNING) {
+        const char* clear = is_terminal(Stream::error) ? "\r\033[K" : ""; // a progress bar may be on the line
+        std::fprintf(stderr, "%sauspex: warning: %s\n", clear, as_one_line(message).c_str());
+    }
+}
+
+std::string LibraryLog::error_line(auspex_status status) const {
+    return last_error_.empty() ? auspex_status_text(status) : last_error_;
+}
+
+auspex_model_info describe_model(const std::string& folder, auspex_cache_type cache_type) {
+    LibraryLog log;
+    auspex_model_info info;
+    auspex_model_info_init(&info, sizeof info);
+    const auspex_status status = auspex_model_describe(folder.c_str(), cache_type, &info, LibraryLog::callback, &log);
+    if (status < 0) {
+        const std::string line = log.error_line(status);
+        const bool names_it = line.find(folder) != std::string::npos;
+        throw Failure(exit_code_of(status), names_it ? line : folder + ": " + line);
+    }
+    return info;
+}
+
+Client::Client(const Request& request) {
+    const std::string cache = cache_folder();
+    ProgressBar progress;
+    auspex_engine_desc desc;
+    auspex_engine_desc_init(&desc, sizeof desc);
+    const auto path_or_null = [](const std::string& path) { return path.empty() ? nullptr : path.c_str(); };
+    desc.header.next = request.synthetic;
+    desc.target_path = path_or_null(request.models.target);
+    desc.draft_path = path_or_null(request.models.draft);
+    desc.device = request.models.device ? request.models.device->c_str() : nullptr;
+    desc.max_sequences = request.max_sequences;
+    desc.max_context = request.models.context;
+    if (request.max_draft_len > 0) desc.max_draft_len = request.max_draft_len;
+    desc.cache_type = request.models.cache_type;
+    desc.cache_folder = path_or_null(cache);
+    desc.log = LibraryLog::callback;
+    desc.log_user_data = &log_;
+    desc.progress = ProgressBar::callback;
+    desc.progress_user_data = &progress;
+
+    const auspex_status status = auspex_engine_create(&desc, &engine_);
+    if (status < 0) throw create_failure(status, log_.error_line(status), request.models);
+    auspex_engine_info_init(&info_, sizeof info_);
+    auspex_engine_get_info(engine_, &info_);
+}
+
+Client::~Client() {
+    auspex_engine_destroy(engine_);
+}
+
+void Client::check(auspex_status status) const {
+    if (status < 0) throw Failure(exit_code_of(status), log_.error_line(status));
+}
+
+std::vector<uint32_t> Client::tokenize(const std::string& text) {
+    size_t count = 0;
+    std::vector<uint32_t> tokens(text.size() + 8); // byte fallback at worst, and BOS
+    auspex_status status =
+        auspex_engine_tokenize(engine_, text.data(), text.size(), 1, tokens.data(), tokens.size(), &count);
+    if (status == AUSPEX_ERROR_CAPACITY) {
+        tokens.resize(count);
+        status = auspex_engine_tokenize(engine_, text.data(), text.size(), 1, tokens.data(), tokens.size(), &count);
+    }
+    check(status);
+    tokens.resize(count);
+    return tokens;
+}
+
+auspex_sequence Client::create(const auspex_sequence_desc& desc) {
+    auspex_sequence sequence{};
+    check(auspex_sequence_create(engine_, &desc, &sequence));
+    return sequence;
+}
+
+auspex_sequence Client::fork(auspex_sequence source, const auspex_sequence_desc& desc) {
+    auspex_sequence sequence{};
+    check(auspex_sequence_fork(engine_, source, &desc, &sequence));
+    return sequence;
+}
+
+void Client::cancel(auspex_sequence sequence) {
+    check(auspex_sequence_cancel(engine_, sequence));
+}
+
+void Client::destroy(auspex_sequence sequence) {
+    check(auspex_sequence_destroy(engine_, sequence));
+}
+
+bool Client::step() {
+    const auspex_status status = auspex_engine_step(engine_, 0, nullptr);
+    check(status);
+    return status == AUSPEX_FINISHED;
+}
+
+void Client::wait() {
+    check(auspex_engine_wait(engine_, kWaitMs));
+}
+
+void Client::read(auspex_sequence sequence, std::vector<auspex_token>& tokens, std::string& text) {
+    std::array<auspex_token, 64> new_tokens;
+    std::array<char, 1024> new_text;
+    size_t count = 0;
+    do {
+        check(auspex_sequence_read_tokens(engine_, sequence, new_tokens.data(), new_tokens.size(), &count));
+        tokens.insert(tokens.end(), new_tokens.begin(), new_tokens.begin() + static_cast<std::ptrdiff_t>(count));
+    } while (count == new_tokens.size());
+    do {
+        check(auspex_sequence_read_text(engine_, sequence, new_text.data(), new_text.size(), &count));
+        text.append(new_text.data(), count);
+    } while (count > 0); // a buffer may stay short of a whole character
+}
+
+auspex_sequence_stats Client::stats(auspex_sequence sequence) {
+    auspex_sequence_stats stats;
+    auspex_sequence_stats_init(&stats, sizeof stats);
+    check(auspex_sequence_get_stats(engine_, sequence, &stats));
+    return stats;
+}
+
+auspex_round_times Client::take_round_times(uint32_t draft_len) {
+    auspex_round_times times{};
+    check(auspex_engine_take_round_times(engine_, draft_len, &times));
+    return times;
+}
+
+} // namespace auspex::cli

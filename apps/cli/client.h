@@ -1,0 +1,72 @@
+// The C API as C++: handles that free themselves, errors as Failure, text and tokens as containers.
+// Leaves to the commands what is asked of the engine and in which order.
+#pragma once
+
+#include "cli/options.h"
+
+#include <auspex/auspex_tools.h>
+
+#include <string>
+#include <vector>
+
+namespace auspex::cli {
+
+// The exit code of a library error.
+ExitCode exit_code_of(auspex_status status);
+
+// Keeps the library's last error line and prints its warnings; give log and this to any call that takes a log.
+class LibraryLog {
+  public:
+    static void callback(void* user_data, auspex_log_level level, const char* message);
+    // The last error, or the status in words when nothing was logged.
+    std::string error_line(auspex_status status) const;
+
+  private:
+    std::string last_error_;
+};
+
+// What auspex_model_describe says; throws Failure(kExitFile) naming the folder.
+auspex_model_info describe_model(const std::string& folder, auspex_cache_type cache_type);
+
+// One engine with its models loaded. Not movable: the library holds a pointer to its log.
+class Client {
+  public:
+    struct Request {
+        const ModelOptions& models;
+        const auspex_synthetic_models* synthetic = nullptr;
+        uint32_t max_sequences = 1;
+        uint32_t max_draft_len = 0; // 0: plain rounds only
+    };
+
+    // Shows a progress bar when stderr is a terminal.
+    explicit Client(const Request& request);
+    ~Client();
+    Client(const Client&) = delete;
+    Client& operator=(const Client&) = delete;
+
+    const auspex_engine_info& info() const { return info_; }
+    std::vector<uint32_t> tokenize(const std::string& text);
+
+    auspex_sequence create(const auspex_sequence_desc& desc);
+    auspex_sequence fork(auspex_sequence source, const auspex_sequence_desc& desc);
+    void cancel(auspex_sequence sequence);
+    void destroy(auspex_sequence sequence);
+
+    // Reads and submits; true when every sequence is finished and read.
+    bool step();
+    // Sleeps until there is something to read, at most a tenth of a second so that Ctrl-C is seen.
+    void wait();
+    // Appends what became readable.
+    void read(auspex_sequence sequence, std::vector<auspex_token>& tokens, std::string& text);
+    auspex_sequence_stats stats(auspex_sequence sequence);
+    auspex_round_times take_round_times(uint32_t draft_len);
+
+  private:
+    void check(auspex_status status) const;
+
+    LibraryLog log_;
+    auspex_engine* engine_ = nullptr;
+    auspex_engine_info info_{};
+};
+
+} // namespace auspex::cli

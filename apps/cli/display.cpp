@@ -1,0 +1,296 @@
+// What people see: the story while it grows, summaries and tables of at most 80 columns (names and folders may be
+// longer).
+#include "cli/report.h"
+
+#include "cli/terminal.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace auspex::cli {
+
+namespace {
+
+constexpr const char* kPlain = "";
+constexpr const char* kAccepted = "\033[32m";
+constexpr const char* kCorrection = "\033[33m";
+constexpr const char* kBonus = "\033[36m";
+constexpr const char* kDim = "\033[2m";
+constexpr const char* kReset = "\033[0m";
+
+const char* color_of(auspex_token_origin origin) {
+    switch (origin) {
+    case AUSPEX_TOKEN_ACCEPTED:
+        return kAccepted;
+    case AUSPEX_TOKEN_CORRECTION:
+        return kCorrection;
+    case AUSPEX_TOKEN_BONUS:
+        return kBonus;
+    default:
+        return kPlain;
+    }
+}
+
+bool uses_color(ColorMode mode, Stream stream) {
+    if (mode != ColorMode::automatic) return mode == ColorMode::always;
+    const bool is_unwanted =
+        !environment("NO_COLOR").value_or("").empty() || environment("TERM").value_or("") == "dumb";
+    return is_terminal(stream) && !is_unwanted;
+}
+
+// A model may generate escape sequences; a terminal must not act on them.
+std::string without_control_characters(std::string_view text) {
+    std::string shown;
+    for (size_t i = 0; i < text.size(); ++i) {
+        const auto byte = static_cast<unsigned char>(text[i]);
+        const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : '\0');
+        const bool is_c1 = byte == 0xc2 && next >= 0x80 && next < 0xa0; // U+0080 to U+009F
+        const bool is_control = (byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7f || is_c1;
+        if (is_c1) ++i;
+        if (is_control)
+            shown += "\xef\xbf\xbd"; // U+FFFD
+        else
+            shown += static_cast<char>(byte);
+    }
+    return shown;
+}
+
+// "12.3" or "n/a"
+std::string number(std::optional<double> value, int decimals = 1) {
+    return value ? format("%.*f", decimals, *value) : "n/a";
+}
+
+std::optional<double> percent(std::optional<double> fraction) {
+    return fraction ? std::optional(*fraction * 100.0) : std::nullopt;
+}
+
+void print_line(const char* label, const std::string& text) {
+    std::fprintf(stderr, "%-12s %s\n", label, text.c_str());
+}
+
+std::string counted(uint64_t count, const char* noun) {
+    return format("%llu %s%s", static_cast<unsigned long long>(count), noun, count == 1 ? "" : "s");
+}
+
+// One line per accepted_len, with a bar that shows its share of the rounds.
+void print_histogram(const std::vector<uint64_t>& histogram) {
+    constexpr uint64_t width = 40;
+    const uint64_t most = std::max<uint64_t>(1, *std::max_element(histogram.begin(), histogram.end()));
+    for (size_t accepted_len = 0; accepted_len < histogram.size(); ++accepted_len) {
+        const uint64_t n_rounds = histogram[accepted_len];
+        std::string bar = n_rounds > 0 ? " " : "";
+        for (uint64_t i = 0; i < (n_rounds * width + most - 1) / most; ++i)
+            bar += "▪";
+        std::fprintf(stderr, "%-12s %2zu %6llu%s\n", accepted_len == 0 ? "accepted_len" : "", accepted_len,
+                     static_cast<unsigned long long>(n_rounds), bar.c_str());
+    }
+}
+
+void print_speculation(const RunReport& report) {
+    print_line("speculation",
+               format("draft_len %u, %s, %llu drafted, %llu accepted (%s %%)", report.options.draft_len,
+                      counted(report.rounds, "round").c_str(), static_cast<unsigned long long>(report.draft_n),
+                      static_cast<unsigned long long>(report.draft_n_accepted),
+                      number(percent(ratio(report.draft_n_accepted, report.draft_n))).c_str()));
+    print_line("", number(ratio(report.predicted_n, report.rounds), 2) + " tokens per round");
+    print_histogram(report.accepted_histogram);
+}
+
+std::string stop_reasons(const RunReport& report) {
+    std::string text;
+    for (const auto reason : {AUSPEX_STOP_EOS, AUSPEX_STOP_LENGTH, AUSPEX_STOP_CONTEXT, AUSPEX_STOP_CANCELLED}) {
+        const auto n = std::count_if(report.completions.begin(), report.completions.end(),
+                                     [&](const Completion& completion) { return completion.stop_reason == reason; });
+        if (n == 0) continue;
+        text += (text.empty() ? "" : ", ") + std::string(stop_reason_name(reason));
+        if (report.completions.size() > 1) text += format(" (%lld)", static_cast<long long>(n));
+    }
+    return text.empty() ? "interrupted" : text;
+}
+
+void print_field(const char* label, const std::string& text) {
+    std::printf("  %-18s %s\n", label, text.c_str());
+}
+
+void print_device(size_t index, const auspex_device_info& device) {
+    std::printf("device %zu: %s\n", index, device.name);
+    if (device.usable == 0) print_field("not usable", device.unusable_because);
+    print_field("kind", device.kind);
+    print_field("driver", device.driver);
+    print_field("Vulkan", format_api_version(device.api_version));
+    print_field("subgroup size", device.subgroup_size_min == device.subgroup_size_max
+                                     ? format("%u", device.subgroup_size)
+                                     : format("%u (%u to %u)", device.subgroup_size, device.subgroup_size_min,
+                                              device.subgroup_size_max));
+    print_field("workgroup", format("%u invocations, %s shared", device.max_workgroup_invocations,
+                                    format_bytes(device.max_shared_memory_bytes).c_str()));
+    print_field("device memory", format_bytes(device.device_local_bytes));
+    print_field("one allocation", "at most " + format_bytes(device.max_allocation_bytes));
+    print_field("one binding", "at most " + format_bytes(device.max_storage_buffer_range));
+    print_field("timestamps", device.timestamp_period_ns > 0.0f
+                                  ? format("every %g ns", static_cast<double>(device.timestamp_period_ns))
+                                  : "none");
+    print_field("features", device.features[0] != '\0' ? device.features : "none of the optional ones");
+    print_field("numerics id", device.numerics_id);
+}
+
+void print_model(const std::string& folder, const auspex_model_info& model) {
+    std::printf("model: %s\n", folder.c_str());
+    print_field("hidden size", format("%u", model.hidden_size));
+    print_field("layers", format("%u", model.n_layers));
+    print_field("heads", format("%u of %u, %u for K and V", model.n_heads, model.head_dim, model.n_kv_heads));
+    print_field("feed-forward", format("%u", model.ffn_size));
+    print_field("vocabulary",
+                format("%u, embedding %s", model.vocab_size, model.tied_embedding != 0 ? "tied" : "untied"));
+    print_field("positions", format("%u, rope theta %g", model.max_position, static_cast<double>(model.rope_theta)));
+    print_field("parameters", format("%.2f M, %s", static_cast<double>(model.n_parameters) * 1e-6, model.dtype));
+    print_field("weights", format_bytes(model.weights_bytes));
+    print_field("cache per token", format_bytes(model.cache_bytes_per_token));
+}
+
+} // namespace
+
+StoryPrinter::StoryPrinter(const RunOptions& options)
+    : n_samples_(options.n_samples), is_terminal_(is_terminal(Stream::output)),
+      has_color_(uses_color(options.color, Stream::output)), error_has_color_(uses_color(options.color, Stream::error)),
+      has_drafts_(options.draft_len > 0) {}
+
+StoryPrinter::~StoryPrinter() {
+    end_line();
+    if (is_terminal_ && is_terminal(Stream::error)) std::fputc('\n', stderr); // before the summary
+    if (!has_color_ || !has_drafts_) return;
+    const auto paint = [&](const char* color, const char* text) {
+        return error_has_color_ ? std::string(color) + text + kReset : std::string(text);
+    };
+    std::fprintf(stderr, "%-12s %s, %s, %s\n", "colours", paint(kAccepted, "accepted draft").c_str(),
+                 paint(kCorrection, "correction").c_str(), paint(kBonus, "bonus").c_str());
+}
+
+void StoryPrinter::print_prompt(const std::string& text) {
+    if (is_terminal_ && !text.empty()) write(text, kDim);
+    std::fflush(stdout);
+}
+
+void StoryPrinter::print(const std::vector<Completion>& completions) {
+    while (current_ < completions.size()) {
+        const Completion& completion = completions[current_];
+        if (!has_begun_) begin(completion);
+        print_new_text(completion);
+        if (completion.stop_reason == AUSPEX_STOP_NONE) break;
+        end_line();
+        ++current_;
+        has_begun_ = false;
+        n_tokens_ = n_bytes_ = 0;
+    }
+    std::fflush(stdout);
+}
+
+void StoryPrinter::begin(const Completion& completion) {
+    has_begun_ = true;
+    if (n_samples_ == 1) return;
+    end_line();
+    if (current_ > 0) std::fputs(is_terminal_ ? "\n" : "---\n", stdout);
+    std::fflush(stdout);
+    std::fprintf(stderr, "%s[%zu of %zu, seed %llu]%s\n", error_has_color_ ? kDim : "", current_ + 1, n_samples_,
+                 static_cast<unsigned long long>(completion.seed), error_has_color_ ? kReset : "");
+}
+
+void StoryPrinter::print_new_text(const Completion& completion) {
+    const std::string_view text = completion.text;
+    for (; n_tokens_ < completion.tokens.size(); ++n_tokens_) {
+        const auspex_token& token = completion.tokens[n_tokens_];
+        const std::string_view bytes = text.substr(std::min(n_bytes_, text.size()), token.text_bytes);
+        write(bytes, color_of(token.origin));
+        n_bytes_ += bytes.size();
+    }
+    // What no token completed: the replacement of a character that stayed incomplete.
+    if (completion.stop_reason != AUSPEX_STOP_NONE && n_bytes_ < text.size()) {
+        write(text.substr(n_bytes_), kPlain);
+        n_bytes_ = text.size();
+    }
+}
+
+void StoryPrinter::write(std::string_view text, const char* color) {
+    if (text.empty()) return;
+    const std::string shown = is_terminal_ ? without_control_characters(text) : std::string(text);
+    const bool is_painted = has_color_ && *color != '\0';
+    if (is_painted) std::fputs(color, stdout);
+    std::fwrite(shown.data(), 1, shown.size(), stdout);
+    if (is_painted) std::fputs(kReset, stdout);
+    is_line_open_ = !text.ends_with('\n');
+}
+
+void StoryPrinter::end_line() {
+    if (is_line_open_) std::fputc('\n', stdout);
+    is_line_open_ = false;
+    std::fflush(stdout);
+}
+
+std::optional<double> per_second(uint64_t count, std::optional<double> milliseconds) {
+    if (!milliseconds || *milliseconds <= 0.0) return std::nullopt;
+    return static_cast<double>(count) * 1e3 / *milliseconds;
+}
+
+std::optional<double> ratio(uint64_t count, uint64_t of) {
+    if (of == 0) return std::nullopt;
+    return static_cast<double>(count) / static_cast<double>(of);
+}
+
+const char* stop_reason_name(auspex_stop_reason reason) {
+    switch (reason) {
+    case AUSPEX_STOP_EOS:
+        return "eos";
+    case AUSPEX_STOP_LENGTH:
+        return "length";
+    case AUSPEX_STOP_CONTEXT:
+        return "context";
+    default:
+        return "interrupted";
+    }
+}
+
+void print_summary(const RunReport& report) {
+    const auspex_engine_info& engine = report.engine;
+    print_line("device", engine.device_name);
+    print_line("driver", std::string(engine.driver) + ", Vulkan " + format_api_version(engine.api_version));
+    print_line("prompt", counted(report.prompt_tokens.size(), "token") + ", " + number(report.prompt_ms) + " ms, " +
+                             number(per_second(report.prompt_tokens.size(), report.prompt_ms)) + " tok/s");
+    print_line("generation", counted(report.predicted_n, "token") + ", " + number(report.predicted_ms) + " ms, " +
+                                 number(per_second(report.predicted_n, report.predicted_ms)) +
+                                 " tok/s; first token after " + number(report.first_token_ms) + " ms");
+    if (report.options.draft_len > 0)
+        print_speculation(report);
+    else
+        print_line("speculation", "none, " + counted(report.rounds, "round"));
+    print_line("GPU time", "draft " + number(report.draft_ms) + " ms, verify " + number(report.verify_ms) +
+                               " ms, accept " + number(report.accept_ms) + " ms");
+    print_line("stop", stop_reasons(report) + format("; seed %llu", static_cast<unsigned long long>(report.seed)));
+}
+
+void print_table(const BenchReport& report) {
+    std::printf("%s, %s, Vulkan %s\n", report.engine.device_name, report.engine.driver,
+                format_api_version(report.engine.api_version).c_str());
+    std::printf("%zu tokens of prompt, %u generated, temperature %g, medians of %u\n\n", report.prompt_n,
+                report.options.n_predict, report.options.temperature, report.options.n_repetitions);
+    std::printf("%5s %8s %6s %6s %6s %7s %6s %7s %8s %9s\n", "K", "tok/s", "stddev", "accept", "alpha", "tok/rnd", "c",
+                "v(K+1)", "speed-up", "predicted");
+    for (const BenchResult& result : report.results) {
+        const std::string name = result.draft_len == 0 ? "plain" : format("%u", result.draft_len);
+        std::printf("%5s %8.1f %6.1f %6s %6s %7.2f %6s %7s %8s %9s\n", name.c_str(), result.tokens_per_second,
+                    result.stddev, number(result.acceptance_rate, 3).c_str(), number(result.alpha, 3).c_str(),
+                    result.tokens_per_round, number(result.c, 3).c_str(), number(result.v, 3).c_str(),
+                    number(result.speedup, 2).c_str(), number(result.predicted_speedup, 2).c_str());
+    }
+    if (!report.results.empty() && report.results.front().weights_gb_per_second)
+        std::printf("\nplain decoding reads %.2f GB/s of weights\n", *report.results.front().weights_gb_per_second);
+}
+
+void print_listing(const InfoReport& report) {
+    for (size_t index = 0; index < report.devices.size(); ++index)
+        print_device(index, report.devices[index]);
+    if (report.devices.empty()) std::printf("no Vulkan device\n");
+    for (const auto& [folder, model] : report.models)
+        print_model(folder, model);
+}
+
+} // namespace auspex::cli

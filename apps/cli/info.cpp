@@ -1,0 +1,33 @@
+// auspex info: the devices Vulkan offers, and models as their headers describe them.
+#include "cli/client.h"
+#include "cli/report.h"
+
+namespace auspex::cli {
+
+int info(const InfoOptions& options) {
+    InfoReport report;
+    for (const std::string& folder : {options.target, options.draft})
+        if (!folder.empty()) report.models.emplace_back(folder, describe_model(folder, options.cache_type));
+
+    LibraryLog log;
+    auspex_status status = AUSPEX_OK;
+    while (true) {
+        auspex_device_info device;
+        auspex_device_info_init(&device, sizeof device);
+        const auto index = static_cast<uint32_t>(report.devices.size());
+        status = auspex_device_describe(index, &device, LibraryLog::callback, &log);
+        if (status < 0) break;
+        report.devices.push_back(device);
+    }
+    // NOT_FOUND ends the list. Without any device there still may be a model to describe.
+    const bool found_none = report.devices.empty() && report.models.empty();
+    if (status != AUSPEX_ERROR_NOT_FOUND || found_none) throw Failure(kExitDevice, log.error_line(status));
+
+    if (options.json)
+        print_json(report);
+    else
+        print_listing(report);
+    return kExitOk;
+}
+
+} // namespace auspex::cli

@@ -1,0 +1,159 @@
+// Reports as JSON. Absent values are null, keys keep the order they are written in.
+#include "cli/report.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
+
+namespace auspex::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kSchema = 1;
+
+Json or_null(std::optional<double> value) {
+    return value ? Json(*value) : Json();
+}
+
+// A float's own digits, not those of the nearest double.
+Json from_float(float value) {
+    return std::stod(format("%.7g", static_cast<double>(value)));
+}
+
+Json or_null(const std::string& text) {
+    return text.empty() ? Json() : Json(text);
+}
+
+void print(const Json& json) {
+    const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+    std::printf("%s\n", text.c_str());
+}
+
+Json device_json(const auspex_engine_info& engine) {
+    return {{"name", engine.device_name},
+            {"driver", engine.driver},
+            {"api_version", format_api_version(engine.api_version)}};
+}
+
+Json completion_json(const Completion& completion) {
+    Json ids = Json::array();
+    for (const auspex_token& token : completion.tokens)
+        ids.push_back(token.id);
+    return {{"tokens", ids}, {"text", completion.text}, {"stop_reason", stop_reason_name(completion.stop_reason)}};
+}
+
+Json shape_json(const auspex_model_info& model) {
+    return {{"hidden_size", model.hidden_size}, {"n_layers", model.n_layers},        {"n_heads", model.n_heads},
+            {"n_kv_heads", model.n_kv_heads},   {"head_dim", model.head_dim},        {"ffn_size", model.ffn_size},
+            {"vocab_size", model.vocab_size},   {"max_position", model.max_position}};
+}
+
+} // namespace
+
+void print_json(const RunReport& report) {
+    Json completions = Json::array();
+    for (const Completion& completion : report.completions)
+        completions.push_back(completion_json(completion));
+
+    Json json;
+    json["schema"] = kSchema;
+    json["device"] = device_json(report.engine);
+    json["model"] = {{"target", or_null(report.options.models.target)},
+                     {"draft", or_null(report.options.models.draft)}};
+    json["seed"] = report.seed;
+    json["prompt_tokens"] = report.prompt_tokens;
+    json["completions"] = completions;
+    json["timings"] = {{"prompt_n", report.prompt_tokens.size()},
+                       {"prompt_ms", or_null(report.prompt_ms)},
+                       {"predicted_n", report.predicted_n},
+                       {"predicted_ms", or_null(report.predicted_ms)},
+                       {"predicted_per_second", or_null(per_second(report.predicted_n, report.predicted_ms))},
+                       {"draft_n", report.draft_n},
+                       {"draft_n_accepted", report.draft_n_accepted},
+                       {"first_token_ms", or_null(report.first_token_ms)}};
+    json["speculation"] = {{"draft_len", report.options.draft_len},
+                           {"rounds", report.rounds},
+                           {"acceptance_rate", or_null(ratio(report.draft_n_accepted, report.draft_n))},
+                           {"tokens_per_round", or_null(ratio(report.predicted_n, report.rounds))},
+                           {"accepted_histogram", report.accepted_histogram},
+                           {"draft_ms", or_null(report.draft_ms)},
+                           {"verify_ms", or_null(report.verify_ms)},
+                           {"accept_ms", or_null(report.accept_ms)}};
+    print(json);
+}
+
+void print_json(const BenchReport& report) {
+    Json results = Json::array();
+    for (const BenchResult& result : report.results) {
+        results.push_back({{"test", result.draft_len == 0 ? "plain" : "spec"},
+                           {"draft_len", result.draft_len},
+                           {"tokens_per_second", result.tokens_per_second},
+                           {"stddev", result.stddev},
+                           {"samples", result.samples},
+                           {"acceptance_rate", or_null(result.acceptance_rate)},
+                           {"tokens_per_round", result.tokens_per_round},
+                           {"c", or_null(result.c)},
+                           {"v", or_null(result.v)},
+                           {"speedup", or_null(result.speedup)},
+                           {"predicted_speedup", or_null(result.predicted_speedup)},
+                           {"alpha", or_null(result.alpha)},
+                           {"theorem_speedup", or_null(result.theorem_speedup)},
+                           {"draft_ms", or_null(result.draft_ms)},
+                           {"verify_ms", or_null(result.verify_ms)},
+                           {"accept_ms", or_null(result.accept_ms)},
+                           {"round_ms", or_null(result.round_ms)},
+                           {"weights_gb_per_second", or_null(result.weights_gb_per_second)}});
+    }
+    Json json;
+    json["schema"] = kSchema;
+    json["device"] = device_json(report.engine);
+    json["results"] = results;
+    json["model"] = {{"target", or_null(report.options.models.target)},
+                     {"draft", or_null(report.options.models.draft)}};
+    json["prompt_n"] = report.prompt_n;
+    json["predicted_n"] = report.options.n_predict;
+    json["temperature"] = report.options.temperature;
+    json["seed"] = report.options.seed;
+    print(json);
+}
+
+void print_json(const InfoReport& report) {
+    Json devices = Json::array();
+    for (const auspex_device_info& device : report.devices) {
+        devices.push_back({{"index", devices.size()},
+                           {"name", device.name},
+                           {"driver", device.driver},
+                           {"api_version", format_api_version(device.api_version)},
+                           {"kind", device.kind},
+                           {"usable", device.usable != 0},
+                           {"unusable_because", or_null(device.unusable_because)},
+                           {"subgroup_size", device.subgroup_size},
+                           {"subgroup_size_min", device.subgroup_size_min},
+                           {"subgroup_size_max", device.subgroup_size_max},
+                           {"max_storage_buffer_range", device.max_storage_buffer_range},
+                           {"max_allocation_bytes", device.max_allocation_bytes},
+                           {"device_local_bytes", device.device_local_bytes},
+                           {"max_shared_memory_bytes", device.max_shared_memory_bytes},
+                           {"max_workgroup_invocations", device.max_workgroup_invocations},
+                           {"timestamp_period_ns", from_float(device.timestamp_period_ns)},
+                           {"features", device.features},
+                           {"numerics_id", device.numerics_id}});
+    }
+    Json models = Json::array();
+    for (const auto& [folder, model] : report.models) {
+        models.push_back({{"path", folder},
+                          {"shape", shape_json(model)},
+                          {"tied_embedding", model.tied_embedding != 0},
+                          {"rope_theta", from_float(model.rope_theta)},
+                          {"rms_eps", from_float(model.rms_eps)},
+                          {"dtype", model.dtype},
+                          {"n_parameters", model.n_parameters},
+                          {"weights_bytes", model.weights_bytes},
+                          {"cache_bytes_per_token", model.cache_bytes_per_token}});
+    }
+    print({{"schema", kSchema}, {"devices", devices}, {"models", models}});
+}
+
+} // namespace auspex::cli

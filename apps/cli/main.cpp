@@ -1,0 +1,51 @@
+// Chooses the command and turns failures into one line on stderr and an exit code.
+#include "cli/options.h"
+#include "cli/terminal.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <new>
+
+namespace {
+
+using namespace auspex::cli;
+
+int print_notice(const Notice& notice) {
+    std::fputs(notice.text.c_str(), stdout);
+    return kExitOk;
+}
+
+int report_failure(int exit_code, const char* message) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "auspex: %s\n", as_one_line(message).c_str());
+    return exit_code;
+}
+
+int run_command(const Command& command) {
+    struct Run {
+        int operator()(const Notice& notice) const { return print_notice(notice); }
+        int operator()(const RunOptions& options) const { return run(options); }
+        int operator()(const InfoOptions& options) const { return info(options); }
+        int operator()(const BenchOptions& options) const { return bench(options); }
+    };
+    return std::visit(Run{}, command);
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    try {
+        const int exit_code = run_command(parse_command_line(prepare_console(argc, argv)));
+        if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+            return report_failure(kExitInternal, (std::string("stdout: ") + std::strerror(errno)).c_str());
+        return exit_code;
+    } catch (const Failure& failure) {
+        return report_failure(failure.exit_code(), failure.what());
+    } catch (const std::bad_alloc&) {
+        return report_failure(kExitDevice, "out of host memory");
+    } catch (const std::exception& error) {
+        return report_failure(kExitInternal, error.what());
+    }
+}

@@ -1,0 +1,110 @@
+// What a command found out, as plain data, and the ways to show it: JSON on stdout, a summary on stderr.
+#pragma once
+
+#include "cli/options.h"
+
+#include <auspex/auspex_tools.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace auspex::cli {
+
+struct Completion {
+    std::vector<auspex_token> tokens; // the end token included
+    std::string text;                 // UTF-8, without the end token
+    auspex_stop_reason stop_reason = AUSPEX_STOP_NONE;
+    uint64_t seed = 0;
+};
+
+// Counts run over all completions. A time that is not available is absent.
+struct RunReport {
+    const auspex_engine_info& engine;
+    const RunOptions& options;
+    uint64_t seed = 0;
+    std::vector<uint32_t> prompt_tokens{};
+    std::vector<Completion> completions{};
+    std::optional<double> prompt_ms{};      // wall time
+    std::optional<double> predicted_ms{};   // wall time, completions side by side
+    std::optional<double> first_token_ms{}; // wall time, prompt included
+    uint64_t predicted_n = 0, draft_n = 0, draft_n_accepted = 0, rounds = 0;
+    std::vector<uint64_t> accepted_histogram{};                 // (draft_len + 1) rounds by accepted_len
+    std::optional<double> draft_ms{}, verify_ms{}, accept_ms{}; // GPU time of all rounds
+};
+
+// One way of decoding, measured. What does not apply or is not available is absent.
+struct BenchResult {
+    uint32_t draft_len = 0;         // 0: plain
+    std::vector<double> samples{};  // tokens per second, one per repetition
+    double tokens_per_second = 0.0; // median
+    double stddev = 0.0;
+    std::optional<double> acceptance_rate{}; // accepted / drafted
+    double tokens_per_round = 0.0;
+    std::optional<double> alpha{};  // acceptance probability of one draft, maximum likelihood
+    std::optional<double> c{}, v{}; // draft pass and verify pass / plain target pass
+    std::optional<double> speedup{}, predicted_speedup{};
+    std::optional<double> theorem_speedup{};                    // the prediction from alpha, c and v alone
+    std::optional<double> draft_ms{}, verify_ms{}, accept_ms{}; // GPU time per round
+    std::optional<double> round_ms{};                           // wall time per round
+    std::optional<double> weights_gb_per_second{};              // of plain decoding, 1e9 bytes
+};
+
+struct BenchReport {
+    const auspex_engine_info& engine;
+    const BenchOptions& options;
+    size_t prompt_n = 0;
+    std::vector<BenchResult> results{}; // plain first
+};
+
+struct InfoReport {
+    std::vector<auspex_device_info> devices;
+    std::vector<std::pair<std::string, auspex_model_info>> models; // (folder, description)
+};
+
+std::optional<double> per_second(uint64_t count, std::optional<double> milliseconds);
+std::optional<double> ratio(uint64_t count, uint64_t of); // absent when `of` is 0
+const char* stop_reason_name(auspex_stop_reason reason);  // as in JSON
+
+// Each prints one object and a line end to stdout. The keys are stable; new ones are added at the end of their object.
+void print_json(const RunReport& report);
+void print_json(const BenchReport& report);
+void print_json(const InfoReport& report);
+
+// For people, at most 80 columns.
+void print_summary(const RunReport& report);  // stderr
+void print_table(const BenchReport& report);  // stdout
+void print_listing(const InfoReport& report); // stdout
+
+// Shows completions while they grow: text on stdout, tokens coloured by their origin, headers and legend on stderr.
+class StoryPrinter {
+  public:
+    explicit StoryPrinter(const RunOptions& options);
+    // Ends the last line; prints the legend when colours were used.
+    ~StoryPrinter();
+    StoryPrinter(const StoryPrinter&) = delete;
+    StoryPrinter& operator=(const StoryPrinter&) = delete;
+
+    // Only on a terminal: elsewhere stdout holds what was generated and nothing else.
+    void print_prompt(const std::string& text);
+    // Prints what is new. A completion is shown after the ones before it have ended.
+    void print(const std::vector<Completion>& completions);
+
+  private:
+    void begin(const Completion& completion);
+    void print_new_text(const Completion& completion);
+    void write(std::string_view text, const char* color);
+    void end_line();
+
+    size_t n_samples_;
+    bool is_terminal_, has_color_, error_has_color_, has_drafts_;
+    bool is_line_open_ = false;
+    // What has been shown.
+    size_t current_ = 0; // completion
+    bool has_begun_ = false;
+    size_t n_tokens_ = 0, n_bytes_ = 0;
+};
+
+} // namespace auspex::cli

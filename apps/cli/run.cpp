@@ -1,0 +1,253 @@
+// auspex run: completes a prompt, shows the text as it comes, then what it took.
+#include "cli/client.h"
+#include "cli/report.h"
+#include "cli/terminal.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <random>
+
+namespace auspex::cli {
+
+namespace {
+
+constexpr size_t kMaxPromptBytes = size_t{16} << 20;
+constexpr uint32_t kMaxSlots = 64; // completions side by side; more run in turn
+
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point start) {
+    return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+std::optional<double> if_available(double milliseconds) {
+    return milliseconds < 0.0 ? std::nullopt : std::optional(milliseconds);
+}
+
+// name: as in an error line. One line end at the end is the editor's, not the prompt's.
+std::string read_prompt_stream(std::FILE* file, const std::string& name) {
+    std::string text;
+    char buffer[65536];
+    while (const size_t n_bytes = std::fread(buffer, 1, sizeof buffer, file)) {
+        text.append(buffer, n_bytes);
+        if (text.size() > kMaxPromptBytes)
+            throw Failure(kExitFile, name + ": expected a prompt of at most " + format_bytes(kMaxPromptBytes));
+    }
+    if (std::ferror(file) != 0) throw Failure(kExitFile, name + ": " + std::strerror(errno));
+    if (text.ends_with('\n')) text.pop_back();
+    if (text.ends_with('\r')) text.pop_back();
+    return text;
+}
+
+std::string read_prompt_file(const std::string& path) {
+    if (is_folder(path)) throw Failure(kExitFile, "-f " + path + ": expected a file, found a folder");
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(open_to_read(path), std::fclose);
+    if (!file) throw Failure(kExitFile, "-f " + path + ": " + std::strerror(errno));
+    return read_prompt_stream(file.get(), "-f " + path);
+}
+
+struct PromptText {
+    std::string text;
+    std::string source; // for errors
+};
+
+PromptText read_prompt(const RunOptions& options) {
+    if (options.prompt_text) return {*options.prompt_text, "-p"};
+    if (options.prompt_file && *options.prompt_file != "-")
+        return {read_prompt_file(*options.prompt_file), "-f " + *options.prompt_file};
+    if (options.prompt_file || input_is_handed_over()) {
+        PromptText prompt{read_prompt_stream(stdin, "stdin"), "stdin"};
+        const bool may_tell_a_story = options.is_bundled_pair && !options.prompt_file;
+        if (!prompt.text.empty() || !may_tell_a_story) return prompt;
+    }
+    return {kBuiltInPrompt, "the built-in prompt"};
+}
+
+void check_text(const PromptText& prompt) {
+    if (prompt.text.empty()) throw Failure(kExitUsage, prompt.source + ": the prompt is empty");
+    const size_t invalid = find_invalid_utf8(prompt.text);
+    if (invalid != std::string::npos)
+        throw Failure(kExitUsage, prompt.source + format(": expected UTF-8, found byte 0x%02x at offset %zu",
+                                                         static_cast<unsigned char>(prompt.text[invalid]), invalid));
+}
+
+void check_tokens(const std::vector<uint32_t>& tokens, const std::string& source, const auspex_engine_info& engine) {
+    for (const uint32_t token : tokens)
+        if (token >= engine.vocab_size)
+            throw Failure(kExitUsage, source + format(": token id %u is outside the vocabulary, expected 0 to %u",
+                                                      token, engine.vocab_size - 1));
+    if (tokens.size() >= engine.max_context)
+        throw Failure(kExitCapacity,
+                      source + format(": the prompt has %zu tokens, expected fewer than the context's %u; "
+                                      "shorten it or raise -c",
+                                      tokens.size(), engine.max_context));
+}
+
+// Completions of one prompt through the slots of an engine. Fills the report's completions, counts and times.
+class Generation {
+  public:
+    Generation(Client& client, RunReport& report, StoryPrinter* printer)
+        : client_(client), report_(report), options_(report.options), printer_(printer) {}
+
+    void run() {
+        started_ = Clock::now();
+        report_.accepted_histogram.assign(options_.draft_len + 1, 0);
+        if (options_.n_samples > 1) read_shared_prompt();
+        const Clock::time_point forked = Clock::now();
+        while (fill_slots())
+            advance();
+        if (options_.n_samples > 1) report_.predicted_ms = ms_since(forked);
+        sum_round_times();
+    }
+
+  private:
+    struct Live {
+        auspex_sequence sequence;
+        size_t index; // of its completion
+    };
+
+    auspex_sequence_desc sampling(size_t index) const {
+        auspex_sequence_desc desc;
+        auspex_sequence_desc_init(&desc, sizeof desc);
+        desc.max_tokens = options_.n_predict;
+        desc.temperature = static_cast<float>(options_.temperature);
+        desc.seed = report_.seed + index;
+        desc.draft_len = options_.draft_len;
+        desc.ignore_eos = options_.ignore_eos ? 1 : 0;
+        return desc;
+    }
+
+    auspex_sequence_desc with_prompt(auspex_sequence_desc desc) const {
+        desc.prompt_tokens = report_.prompt_tokens.data();
+        desc.prompt_token_count = report_.prompt_tokens.size();
+        return desc;
+    }
+
+    void read_shared_prompt() {
+        auspex_sequence_desc desc = with_prompt(sampling(0));
+        desc.max_tokens = AUSPEX_HOLD;
+        shared_prompt_ = client_.create(desc);
+        while (!client_.step() && !interrupted())
+            client_.wait();
+        report_.prompt_ms = ms_since(started_);
+    }
+
+    // Starts completions while there are slots; false when none is live.
+    bool fill_slots() {
+        while (live_.size() < kMaxSlots && report_.completions.size() < options_.n_samples && !interrupted()) {
+            const size_t index = report_.completions.size();
+            const auspex_sequence sequence = shared_prompt_.id != 0 ? client_.fork(shared_prompt_, sampling(index))
+                                                                    : client_.create(with_prompt(sampling(index)));
+            live_.push_back({sequence, index});
+            report_.completions.emplace_back().seed = report_.seed + index;
+        }
+        return !live_.empty();
+    }
+
+    void advance() {
+        const bool all_finished = client_.step();
+        if (interrupted())
+            for (const Live& live : live_)
+                client_.cancel(live.sequence);
+        const size_t n_finished = std::erase_if(live_, [&](const Live& live) { return collect(live); });
+        if (printer_ != nullptr) printer_->print(report_.completions);
+        if (all_finished && n_finished == 0 && !live_.empty())
+            throw Failure(kExitInternal, "the engine has nothing left to do, but a completion has not ended");
+        if (n_finished == 0) client_.wait();
+    }
+
+    // Takes over new tokens; true when the completion has ended and its slot is free again.
+    bool collect(const Live& live) {
+        Completion& completion = report_.completions[live.index];
+        // Asked before reading: what ended is complete.
+        const auspex_sequence_stats stats = client_.stats(live.sequence);
+        client_.read(live.sequence, completion.tokens, completion.text);
+        if (!completion.tokens.empty() && !report_.first_token_ms) report_.first_token_ms = ms_since(started_);
+        if (stats.stop_reason == AUSPEX_STOP_NONE) return false;
+        completion.stop_reason = stats.stop_reason;
+        add(stats);
+        client_.destroy(live.sequence);
+        return true;
+    }
+
+    void add(const auspex_sequence_stats& stats) {
+        report_.predicted_n += stats.predicted_n;
+        report_.draft_n += stats.draft_n;
+        report_.draft_n_accepted += stats.draft_n_accepted;
+        report_.rounds += stats.rounds;
+        for (size_t i = 0; i < report_.accepted_histogram.size(); ++i)
+            report_.accepted_histogram[i] += stats.accepted_histogram[i];
+        if (options_.n_samples > 1) return;
+        report_.prompt_ms = if_available(stats.prompt_ms);
+        report_.predicted_ms = if_available(stats.predicted_ms);
+        report_.first_token_ms = if_available(stats.first_token_ms);
+    }
+
+    // A round that several completions share counts once, so the sums come from the engine, not the sequences.
+    void sum_round_times() {
+        double draft_ms = 0.0, verify_ms = 0.0, accept_ms = 0.0;
+        bool is_available = true;
+        for (uint32_t draft_len = 0; draft_len <= options_.draft_len; ++draft_len) {
+            const auspex_round_times times = client_.take_round_times(draft_len);
+            if (times.rounds == 0) continue;
+            is_available = is_available && times.verify_ms >= 0.0;
+            draft_ms += times.draft_ms;
+            verify_ms += times.verify_ms;
+            accept_ms += times.accept_ms;
+        }
+        if (!is_available) return;
+        report_.draft_ms = draft_ms;
+        report_.verify_ms = verify_ms;
+        report_.accept_ms = accept_ms;
+    }
+
+    Client& client_;
+    RunReport& report_;
+    const RunOptions& options_;
+    StoryPrinter* printer_; // null: nothing is shown
+    Clock::time_point started_;
+    auspex_sequence shared_prompt_{}; // {0} for a single completion
+    std::vector<Live> live_;
+};
+
+} // namespace
+
+int run(const RunOptions& options) {
+    PromptText prompt{"", "--tokens"};
+    if (options.prompt_tokens.empty()) {
+        prompt = read_prompt(options);
+        check_text(prompt);
+    }
+
+    Client::Request request{options.models};
+    if (options.n_samples > 1) request.max_sequences = std::min(options.n_samples, kMaxSlots) + 1;
+    request.max_draft_len = options.draft_len;
+    Client client(request);
+
+    RunReport report{.engine = client.info(), .options = options};
+    report.seed = options.seed ? *options.seed : std::random_device{}();
+    report.prompt_tokens = prompt.text.empty() ? options.prompt_tokens : client.tokenize(prompt.text);
+    check_tokens(report.prompt_tokens, prompt.source, client.info());
+
+    {
+        const InterruptGuard guard;
+        if (options.json) {
+            Generation(client, report, nullptr).run();
+        } else {
+            StoryPrinter printer(options);
+            printer.print_prompt(prompt.text);
+            Generation(client, report, &printer).run();
+        }
+    }
+    if (options.json)
+        print_json(report);
+    else
+        print_summary(report);
+    return interrupted() ? kExitInterrupted : kExitOk;
+}
+
+} // namespace auspex::cli

@@ -1,0 +1,37 @@
+// What the commands need from the operating system: streams, Ctrl-C, folders, arguments.
+// One .cpp per platform implements it (terminal_posix.cpp, terminal_windows.cpp); nothing else includes system headers.
+#pragma once
+
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace auspex::cli {
+
+enum class Stream { input, output, error };
+
+// UTF-8 and escape sequences where the console has to be told, and the arguments as UTF-8.
+std::vector<std::string> prepare_console(int argc, char** argv);
+
+bool is_terminal(Stream stream);
+// stdin is a pipe, file or socket. False for a terminal, a null device and a closed stdin: nothing was handed over.
+bool input_is_handed_over();
+bool is_folder(const std::string& path);
+std::FILE* open_to_read(const std::string& path); // null with errno set; the caller closes
+
+std::optional<std::string> environment(const char* name);
+std::string executable_folder(); // UTF-8; empty when the system does not tell
+std::string cache_folder();      // UTF-8; of Auspex, created when missing; empty when there can be none
+
+// While one is alive the first Ctrl-C only makes interrupted() true; the second ends the process at once.
+class InterruptGuard {
+  public:
+    InterruptGuard();
+    ~InterruptGuard();
+    InterruptGuard(const InterruptGuard&) = delete;
+    InterruptGuard& operator=(const InterruptGuard&) = delete;
+};
+bool interrupted();
+
+} // namespace auspex::cli

@@ -1,0 +1,132 @@
+// Windows. Paths and arguments are UTF-8 outside this file.
+#if defined(_WIN32)
+
+#include "cli/terminal.h"
+
+#if !defined(WIN32_LEAN_AND_MEAN)
+#define WIN32_LEAN_AND_MEAN
+#endif
+#if !defined(NOMINMAX)
+#define NOMINMAX
+#endif
+#include <windows.h>
+
+#include <shellapi.h>
+
+#include <atomic>
+#include <fcntl.h>
+#include <filesystem>
+#include <io.h>
+
+namespace auspex::cli {
+
+namespace {
+
+std::atomic<bool> interrupt_seen{false};
+
+BOOL WINAPI note_interrupt(DWORD event) {
+    if (event != CTRL_C_EVENT) return FALSE;
+    return interrupt_seen.exchange(true) ? FALSE : TRUE; // FALSE: the default handler ends the process
+}
+
+std::string to_utf8(const std::wstring& text) {
+    const int wide_size = static_cast<int>(text.size());
+    const int size = WideCharToMultiByte(CP_UTF8, 0, text.data(), wide_size, nullptr, 0, nullptr, nullptr);
+    std::string result(static_cast<size_t>(size), '\0');
+    WideCharToMultiByte(CP_UTF8, 0, text.data(), wide_size, result.data(), size, nullptr, nullptr);
+    return result;
+}
+
+std::wstring to_wide(const std::string& text) {
+    const int utf8_size = static_cast<int>(text.size());
+    const int size = MultiByteToWideChar(CP_UTF8, 0, text.data(), utf8_size, nullptr, 0);
+    std::wstring result(static_cast<size_t>(size), L'\0');
+    MultiByteToWideChar(CP_UTF8, 0, text.data(), utf8_size, result.data(), size);
+    return result;
+}
+
+HANDLE standard_handle(Stream stream) {
+    return GetStdHandle(stream == Stream::input    ? STD_INPUT_HANDLE
+                        : stream == Stream::output ? STD_OUTPUT_HANDLE
+                                                   : STD_ERROR_HANDLE);
+}
+
+} // namespace
+
+std::vector<std::string> prepare_console(int argc, char** argv) {
+    SetConsoleOutputCP(CP_UTF8);
+    for (const Stream stream : {Stream::output, Stream::error}) {
+        DWORD mode = 0;
+        if (GetConsoleMode(standard_handle(stream), &mode))
+            SetConsoleMode(standard_handle(stream), mode | ENABLE_VIRTUAL_TERMINAL_PROCESSING);
+    }
+    _setmode(_fileno(stdin), _O_BINARY); // text goes through byte for byte
+    _setmode(_fileno(stdout), _O_BINARY);
+
+    int n_wide = 0;
+    LPWSTR* wide = CommandLineToArgvW(GetCommandLineW(), &n_wide);
+    if (wide == nullptr) return {argv, argv + argc};
+    std::vector<std::string> arguments;
+    for (int i = 0; i < n_wide; ++i)
+        arguments.push_back(to_utf8(wide[i]));
+    LocalFree(wide);
+    return arguments;
+}
+
+bool is_terminal(Stream stream) {
+    DWORD mode = 0;
+    return GetConsoleMode(standard_handle(stream), &mode) != 0;
+}
+
+bool input_is_handed_over() {
+    const DWORD type = GetFileType(standard_handle(Stream::input));
+    return type == FILE_TYPE_DISK || type == FILE_TYPE_PIPE;
+}
+
+bool is_folder(const std::string& path) {
+    const DWORD attributes = GetFileAttributesW(to_wide(path).c_str());
+    return attributes != INVALID_FILE_ATTRIBUTES && (attributes & FILE_ATTRIBUTE_DIRECTORY) != 0;
+}
+
+std::FILE* open_to_read(const std::string& path) {
+    return _wfopen(to_wide(path).c_str(), L"rb");
+}
+
+std::optional<std::string> environment(const char* name) {
+    wchar_t buffer[32768];
+    const DWORD size = GetEnvironmentVariableW(to_wide(name).c_str(), buffer, 32768);
+    if (size == 0 && GetLastError() == ERROR_ENVVAR_NOT_FOUND) return std::nullopt;
+    return to_utf8(std::wstring(buffer, size));
+}
+
+std::string executable_folder() {
+    wchar_t buffer[32768];
+    const DWORD size = GetModuleFileNameW(nullptr, buffer, 32768);
+    if (size == 0 || size == 32768) return {};
+    return to_utf8(std::filesystem::path(std::wstring(buffer, size)).parent_path().wstring());
+}
+
+std::string cache_folder() {
+    const auto local = environment("LOCALAPPDATA");
+    if (!local || local->empty()) return {};
+    const std::filesystem::path folder = std::filesystem::path(to_wide(*local)) / L"auspex" / L"cache";
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    return std::filesystem::is_directory(folder, error) ? to_utf8(folder.wstring()) : std::string();
+}
+
+InterruptGuard::InterruptGuard() {
+    SetConsoleCtrlHandler(note_interrupt, TRUE);
+}
+
+InterruptGuard::~InterruptGuard() {
+    SetConsoleCtrlHandler(note_interrupt, FALSE);
+}
+
+bool interrupted() {
+    return interrupt_seen.load();
+}
+
+} // namespace auspex::cli
+
+#endif

@@ -1,0 +1,189 @@
+// Parsing and formatting of single values.
+#include "cli/values.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+
+namespace auspex::cli {
+
+namespace {
+
+std::optional<uint64_t> whole_number(std::string_view text) {
+    uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+    return value;
+}
+
+// Spaces around a part are not part of it.
+std::vector<std::string> split(const std::string& text, char separator) {
+    std::vector<std::string> parts;
+    for (size_t begin = 0; begin <= text.size();) {
+        const size_t end = std::min(text.find(separator, begin), text.size());
+        std::string part = text.substr(begin, end - begin);
+        while (part.starts_with(' '))
+            part.erase(0, 1);
+        while (part.ends_with(' '))
+            part.pop_back();
+        parts.push_back(std::move(part));
+        begin = end + 1;
+    }
+    return parts;
+}
+
+[[noreturn]] void fail_usage(const std::string& flag, const std::string& found, const std::string& expected) {
+    const std::string value = found.empty() ? "\"\"" : found;
+    throw Failure(kExitUsage, flag + " " + value + ": expected " + expected);
+}
+
+} // namespace
+
+std::string format(const char* pattern, ...) {
+    std::va_list arguments, again;
+    va_start(arguments, pattern);
+    va_copy(again, arguments);
+    const int size = std::vsnprintf(nullptr, 0, pattern, arguments);
+    va_end(arguments);
+    std::string text(size > 0 ? static_cast<size_t>(size) : 0, '\0');
+    std::vsnprintf(text.data(), text.size() + 1, pattern, again);
+    va_end(again);
+    return text;
+}
+
+std::string format_bytes(uint64_t bytes) {
+    constexpr std::array units = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+    auto value = static_cast<double>(bytes);
+    size_t unit = 0;
+    while (value >= 1024.0 && unit + 1 < units.size()) {
+        value /= 1024.0;
+        ++unit;
+    }
+    return format(unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+}
+
+std::string format_api_version(uint32_t version) {
+    return format("%u.%u.%u", (version >> 22) & 0x7fu, (version >> 12) & 0x3ffu, version & 0xfffu);
+}
+
+std::string as_one_line(std::string_view text) {
+    std::string line(text);
+    for (char& character : line)
+        if (static_cast<unsigned char>(character) < 0x20 || character == 0x7f) character = ' ';
+    while (!line.empty() && line.back() == ' ')
+        line.pop_back();
+    return line;
+}
+
+size_t find_invalid_utf8(std::string_view text) {
+    for (size_t at = 0; at < text.size();) {
+        const auto lead = static_cast<unsigned char>(text[at]);
+        const size_t n_bytes = lead < 0x80                   ? 1u
+                               : lead >= 0xc2 && lead < 0xe0 ? 2u
+                               : lead >= 0xe0 && lead < 0xf0 ? 3u
+                               : lead >= 0xf0 && lead < 0xf5 ? 4u
+                                                             : 0u;
+        if (n_bytes == 0 || at + n_bytes > text.size()) return at;
+        for (size_t i = 1; i < n_bytes; ++i) {
+            const auto trail = static_cast<unsigned char>(text[at + i]);
+            // Overlong forms, surrogates and code points past U+10FFFF show in the second byte.
+            const unsigned lowest = i == 1 && lead == 0xe0 ? 0xa0u : i == 1 && lead == 0xf0 ? 0x90u : 0x80u;
+            const unsigned highest = i == 1 && lead == 0xed ? 0x9fu : i == 1 && lead == 0xf4 ? 0x8fu : 0xbfu;
+            if (trail < lowest || trail > highest) return at;
+        }
+        at += n_bytes;
+    }
+    return std::string_view::npos;
+}
+
+uint64_t parse_whole(const std::string& flag, const std::string& text, uint64_t lowest, uint64_t highest,
+                     const char* or_else) {
+    const auto value = whole_number(text);
+    if (!value || *value < lowest || *value > highest)
+        fail_usage(flag, text,
+                   format("%sa whole number from %llu to %llu", or_else, static_cast<unsigned long long>(lowest),
+                          static_cast<unsigned long long>(highest)));
+    return *value;
+}
+
+double parse_temperature(const std::string& flag, const std::string& text) {
+    constexpr double lowest = 0.001, highest = 100.0; // logits / T must stay finite in f32
+    char* end = nullptr;
+    const double value = std::strtod(text.c_str(), &end);
+    const bool is_number = !text.empty() && text[0] > ' ' && end == text.c_str() + text.size() && std::isfinite(value);
+    if (!is_number || (value != 0.0 && (value < lowest || value > highest)))
+        fail_usage(flag, text, "0 (greedy) or a number from 0.001 to 100");
+    return value;
+}
+
+std::vector<uint32_t> parse_whole_list(const std::string& flag, const std::string& text, uint32_t lowest,
+                                       uint32_t highest) {
+    std::vector<uint32_t> values;
+    for (const std::string& part : split(text, ',')) {
+        const auto value = whole_number(part);
+        if (!value || *value < lowest || *value > highest)
+            fail_usage(flag, part, format("whole numbers from %u to %u, separated by commas", lowest, highest));
+        values.push_back(static_cast<uint32_t>(*value));
+    }
+    return values;
+}
+
+auspex_synthetic_shape parse_shape(const std::string& flag, const std::string& text) {
+    auspex_synthetic_shape shape{};
+    shape.max_position = 4096;
+    shape.dtype = 1;
+    shape.seed = 1;
+    shape.scale = 0.02f;
+
+    struct Dimension {
+        const char* name;
+        uint32_t* value;
+        uint32_t highest;
+    };
+    const std::array dimensions = {
+        Dimension{"d", &shape.hidden_size, 1u << 16},    Dimension{"layers", &shape.n_layers, 1024},
+        Dimension{"ffn", &shape.ffn_size, 1u << 18},     Dimension{"heads", &shape.n_heads, 1024},
+        Dimension{"kv_heads", &shape.n_kv_heads, 1024},  Dimension{"head_dim", &shape.head_dim, 1024},
+        Dimension{"vocab", &shape.vocab_size, 1u << 22}, Dimension{"ctx", &shape.max_position, 1u << 24},
+        Dimension{"tied", &shape.tied_embedding, 1},
+    };
+    constexpr std::array<std::string_view, 3> dtypes = {"f32", "f16", "bf16"}; // by auspex_synthetic_shape.dtype
+
+    for (const std::string& part : split(text, ',')) {
+        const size_t equals = part.find('=');
+        const std::string name = part.substr(0, equals);
+        const std::string value = equals == std::string::npos ? "" : part.substr(equals + 1);
+        if (name == "dtype") {
+            const auto found = std::find(dtypes.begin(), dtypes.end(), value);
+            if (found == dtypes.end()) fail_usage(flag, part, "dtype=f16, bf16 or f32");
+            shape.dtype = static_cast<uint32_t>(found - dtypes.begin());
+            continue;
+        }
+        const auto dimension = std::find_if(dimensions.begin(), dimensions.end(),
+                                            [&](const Dimension& candidate) { return candidate.name == name; });
+        if (dimension == dimensions.end())
+            fail_usage(flag, part, "d=, layers=, ffn=, heads=, kv_heads=, head_dim=, vocab=, ctx=, dtype= or tied=");
+        const uint32_t lowest = name == "tied" ? 0 : 1;
+        const auto number = whole_number(value);
+        if (!number || *number < lowest || *number > dimension->highest)
+            fail_usage(flag, part, format("%s= from %u to %u", name.c_str(), lowest, dimension->highest));
+        *dimension->value = static_cast<uint32_t>(*number);
+    }
+    for (const char* needed : {"d", "layers", "ffn", "heads", "vocab"})
+        for (const Dimension& dimension : dimensions)
+            if (std::string_view(dimension.name) == needed && *dimension.value == 0)
+                fail_usage(flag, text, std::string(needed) + "=… among them");
+    if (shape.n_kv_heads == 0) shape.n_kv_heads = shape.n_heads;
+    if (shape.head_dim == 0) shape.head_dim = shape.hidden_size / shape.n_heads;
+    if (shape.n_heads % shape.n_kv_heads != 0) fail_usage(flag, text, "heads to be a multiple of kv_heads");
+    if (shape.head_dim != 32 && shape.head_dim != 64 && shape.head_dim != 128)
+        fail_usage(flag, text, format("head_dim 32, 64 or 128 (it is %u)", shape.head_dim));
+    return shape;
+}
+
+} // namespace auspex::cli

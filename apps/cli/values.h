@@ -1,0 +1,60 @@
+// Text to checked values and back, and the one way a command fails. Knows nothing of commands or engines.
+#pragma once
+
+#include <auspex/auspex_tools.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace auspex::cli {
+
+// Exit codes, as --help lists them.
+enum ExitCode : int {
+    kExitOk = 0,
+    kExitInternal = 1,
+    kExitUsage = 2,    // a flag or its value
+    kExitFile = 3,     // a file or model: missing, damaged, unsupported, or a pair that does not match
+    kExitDevice = 4,   // a device: missing, unusable, lost, or out of memory
+    kExitCapacity = 5, // the prompt does not fit the context
+    kExitInterrupted = 130
+};
+
+// Ends the command: main prints the message as one line and returns the code.
+class Failure : public std::runtime_error {
+  public:
+    Failure(ExitCode exit_code, const std::string& message) : std::runtime_error(message), exit_code_(exit_code) {}
+    ExitCode exit_code() const { return exit_code_; }
+
+  private:
+    ExitCode exit_code_;
+};
+
+#if defined(__GNUC__)
+__attribute__((format(printf, 1, 2)))
+#endif
+std::string
+format(const char* pattern, ...);
+
+// "1.5 GiB"
+std::string format_bytes(uint64_t bytes);
+// "1.3.230"
+std::string format_api_version(uint32_t version);
+// Control characters and line ends become spaces.
+std::string as_one_line(std::string_view text);
+// Byte offset of the first sequence that is not UTF-8, or npos.
+size_t find_invalid_utf8(std::string_view text);
+
+// Each throws Failure(kExitUsage) that names the flag, what was found and what was expected.
+// `or_else` goes before the range in the message: "-1 or ".
+uint64_t parse_whole(const std::string& flag, const std::string& text, uint64_t lowest, uint64_t highest,
+                     const char* or_else = "");
+double parse_temperature(const std::string& flag, const std::string& text);
+std::vector<uint32_t> parse_whole_list(const std::string& flag, const std::string& text, uint32_t lowest,
+                                       uint32_t highest);
+// d=1024,layers=12,ffn=2816,heads=16,kv_heads=4,head_dim=64,vocab=32000,ctx=4096,dtype=f16,tied=0
+auspex_synthetic_shape parse_shape(const std::string& flag, const std::string& text);
+
+} // namespace auspex::cli

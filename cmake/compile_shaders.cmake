@@ -1,0 +1,90 @@
+# GLSL -> SPIR-V 1.3 -> validated -> optimised -> words in the program, and layout checks against the C++ structs.
+# One custom command per variant; what each step writes is decided in embed_shader.cmake.
+
+# auspex_shader(<variant name> SOURCE <file.comp> [DEFINES A=1 ...] [UNROLL])
+# The only thing a variants.cmake file contains. SOURCE is relative to shaders/, or to the top folder when it has a slash.
+# UNROLL unrolls every loop marked [[unroll]] before the other optimisations.
+function(auspex_shader name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "UNROLL" "SOURCE" "DEFINES")
+    if(NOT arg_SOURCE OR arg_UNPARSED_ARGUMENTS)
+        message(FATAL_ERROR "auspex_shader(${name} SOURCE <file.comp> [DEFINES ...] [UNROLL]): what is ${arg_UNPARSED_ARGUMENTS}?")
+    endif()
+    set(source ${PROJECT_SOURCE_DIR}/shaders/${arg_SOURCE})
+    if(arg_SOURCE MATCHES "/")
+        set(source ${PROJECT_SOURCE_DIR}/${arg_SOURCE})
+    endif()
+    if(NOT EXISTS ${source})
+        message(FATAL_ERROR "shader variant ${name}: no such file ${source}")
+    endif()
+
+    get_property(library GLOBAL PROPERTY auspex_shader_library)
+    get_property(known GLOBAL PROPERTY auspex_shaders_${library})
+    if(name IN_LIST known)
+        message(FATAL_ERROR "shader variant ${name} is listed twice")
+    endif()
+    set_property(GLOBAL APPEND PROPERTY auspex_shaders_${library} ${name})
+
+    set(out ${PROJECT_BINARY_DIR}/shaders/${library}/${name})
+    list(TRANSFORM arg_DEFINES PREPEND -D)
+    set(unroll)
+    if(arg_UNROLL)
+        set(unroll --loop-unroll)
+    endif()
+    add_custom_command(
+        OUTPUT ${out}.spv ${out}.words.inc ${out}.layout.inc
+        COMMAND ${AUSPEX_glslangValidator} --quiet --target-env vulkan1.1 -V -S comp -I${PROJECT_SOURCE_DIR}/shaders
+                ${arg_DEFINES} --depfile ${out}.d -o ${out}.spv ${source}
+        COMMAND ${AUSPEX_spirv_val} --target-env vulkan1.1 ${out}.spv
+        COMMAND ${AUSPEX_spirv_opt} --target-env=vulkan1.1 ${unroll} -O --strip-debug ${out}.spv -o ${out}.opt.spv
+        COMMAND ${AUSPEX_spirv_val} --target-env vulkan1.1 ${out}.opt.spv
+        COMMAND ${CMAKE_COMMAND} -D NAME=${name} -D OUT=${out} -D SPIRV_DIS=${AUSPEX_spirv_dis}
+                -D SHARED_HEADERS=${PROJECT_SOURCE_DIR}/shaders/shared -P ${PROJECT_SOURCE_DIR}/cmake/embed_shader.cmake
+        DEPENDS ${source} ${PROJECT_SOURCE_DIR}/cmake/embed_shader.cmake
+        DEPFILE ${out}.d
+        COMMENT "Shader ${name}" VERBATIM)
+endfunction()
+
+# auspex_embed_shaders(<target> <function> <header> <variants file> [<glob>...])
+# Adds to <target> the definition of std::span<const uint32_t> auspex::<function>(std::string_view), declared in <header>:
+# every variant of the variants file, and every shader the globs find under the name of its file.
+function(auspex_embed_shaders target function header variants_file)
+    set_property(GLOBAL PROPERTY auspex_shader_library ${function})
+    file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/shaders/${function})
+    file(GLOB sources CONFIGURE_DEPENDS ${ARGN})
+    foreach(source IN LISTS sources)
+        cmake_path(GET source STEM LAST_ONLY name)
+        cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE path)
+        string(REGEX REPLACE "^shaders/" "" path ${path})
+        auspex_shader(${name} SOURCE ${path})
+    endforeach()
+    include(${variants_file})
+
+    get_property(names GLOBAL PROPERTY auspex_shaders_${function})
+    set(words "")
+    set(rows "")
+    set(layouts "")
+    set(outputs "")
+    foreach(name IN LISTS names)
+        string(MAKE_C_IDENTIFIER ${name} identifier)
+        string(APPEND words "constexpr uint32_t ${identifier}_words[] = {\n#include \"${function}/${name}.words.inc\"\n};\n")
+        string(APPEND rows "    {\"${name}\", ${identifier}_words},\n")
+        string(APPEND layouts "#include \"${function}/${name}.layout.inc\"\n")
+        list(APPEND outputs ${PROJECT_BINARY_DIR}/shaders/${function}/${name}.words.inc
+                            ${PROJECT_BINARY_DIR}/shaders/${function}/${name}.layout.inc)
+    endforeach()
+
+    # The struct definitions that the layout checks speak of.
+    file(GLOB shared_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/shaders ${PROJECT_SOURCE_DIR}/shaders/shared/*.h)
+    set(includes "")
+    foreach(shared_header IN LISTS shared_headers)
+        string(APPEND includes "#include \"${shared_header}\"\n")
+    endforeach()
+
+    configure_file(${PROJECT_SOURCE_DIR}/cmake/embedded_shaders.cpp.in ${PROJECT_BINARY_DIR}/shaders/${function}.cpp @ONLY)
+    configure_file(${PROJECT_SOURCE_DIR}/cmake/shader_layouts.cpp.in ${PROJECT_BINARY_DIR}/shaders/${function}_layouts.cpp @ONLY)
+    target_sources(${target} PRIVATE
+        ${PROJECT_BINARY_DIR}/shaders/${function}.cpp ${PROJECT_BINARY_DIR}/shaders/${function}_layouts.cpp)
+    target_include_directories(${target} PRIVATE ${PROJECT_BINARY_DIR}/shaders)
+    set_property(SOURCE ${PROJECT_BINARY_DIR}/shaders/${function}.cpp ${PROJECT_BINARY_DIR}/shaders/${function}_layouts.cpp
+        PROPERTY OBJECT_DEPENDS ${outputs})
+endfunction()

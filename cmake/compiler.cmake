@@ -1,0 +1,24 @@
+# Compiler settings common to everything we build: warnings are errors, floating point is not contracted, symbols hidden.
+add_library(auspex_warnings INTERFACE)
+if(MSVC)
+    target_compile_options(auspex_warnings INTERFACE /W4 /WX /permissive- /utf-8 /fp:precise)
+    target_compile_definitions(auspex_warnings INTERFACE NOMINMAX _CRT_SECURE_NO_WARNINGS)
+else()
+    target_compile_options(auspex_warnings INTERFACE
+        -Wall -Wextra -Wconversion -Wno-sign-conversion -Wshadow -Wpedantic -Wundef -Wvla -Wno-restrict -Werror -ffp-contract=off
+        $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor -Woverloaded-virtual -Wextra-semi>)
+endif()
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+
+# The shared library exports auspex_* and nothing else, whatever templates the standard library instantiates.
+function(auspex_export_only_api target)
+    if(APPLE)
+        file(WRITE ${PROJECT_BINARY_DIR}/auspex.exports "_auspex_*\n")
+        target_link_options(${target} PRIVATE -Wl,-exported_symbols_list,${PROJECT_BINARY_DIR}/auspex.exports)
+    elseif(NOT WIN32)
+        target_link_options(${target} PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map)
+        set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exports.map)
+    endif()
+endfunction()

@@ -1,0 +1,284 @@
+/* Auspex: speculative decoding of Llama pairs on any Vulkan GPU. The stable C interface; C99, no Vulkan types.
+ *
+ * Rules that hold for every function
+ *   Threads    One thread at a time per engine; different engines are independent. The library makes no thread.
+ *   Status     Negative is an error, zero or positive is fine. After an error the object it was asked of is unchanged,
+ *              unless said otherwise. AUSPEX_ERROR_DEVICE_LOST is sticky: only destroy calls make sense afterwards.
+ *   Structs    Begin with {type, size, next}; fill with auspex_…_init(&desc, sizeof desc), then set what differs.
+ *   Pointers   Everything is copied during the call; nothing of the caller's is kept (callbacks and their user_data are).
+ *   Blocking   Only auspex_engine_create, auspex_engine_wait and auspex_engine_destroy may wait.
+ *   The library never exits, aborts, throws, prints, reads the environment or installs a signal handler.
+ */
+#ifndef AUSPEX_AUSPEX_H
+#define AUSPEX_AUSPEX_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(_WIN32) && defined(AUSPEX_SHARED)
+#if defined(AUSPEX_BUILDING)
+#define AUSPEX_API __declspec(dllexport)
+#else
+#define AUSPEX_API __declspec(dllimport)
+#endif
+#elif defined(__GNUC__)
+#define AUSPEX_API __attribute__((visibility("default")))
+#else
+#define AUSPEX_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define AUSPEX_VERSION_MAJOR 0
+#define AUSPEX_VERSION_MINOR 1
+#define AUSPEX_VERSION_PATCH 0
+
+/** Longest draft per round. */
+#define AUSPEX_MAX_DRAFT_LEN 15u
+
+typedef enum auspex_status {
+    AUSPEX_OK = 0,
+    AUSPEX_PENDING = 1,  /* GPU work is under way */
+    AUSPEX_FINISHED = 2, /* nothing left to do */
+    AUSPEX_ERROR_INVALID_ARGUMENT = -1,
+    AUSPEX_ERROR_NOT_FOUND = -2,     /* a file, folder or device that was named does not exist */
+    AUSPEX_ERROR_BAD_FILE = -3,      /* a file does not hold what it should */
+    AUSPEX_ERROR_UNSUPPORTED = -4,   /* understood, but not something this build or device can do */
+    AUSPEX_ERROR_OUT_OF_HOST_MEMORY = -5,
+    AUSPEX_ERROR_OUT_OF_DEVICE_MEMORY = -6,
+    AUSPEX_ERROR_DEVICE_LOST = -7,   /* sticky */
+    AUSPEX_ERROR_CAPACITY = -8,      /* no free slot or page, or the prompt does not fit the context */
+    AUSPEX_ERROR_MISMATCH = -9,      /* target and draft do not fit together */
+    AUSPEX_ERROR_IO = -10,
+    AUSPEX_ERROR_INTERNAL = -11,
+    AUSPEX_STATUS_MAX_ENUM = 0x7fffffff
+} auspex_status;
+
+typedef enum auspex_struct_type {
+    AUSPEX_TYPE_ENGINE_DESC = 1,
+    AUSPEX_TYPE_SEQUENCE_DESC = 2,
+    AUSPEX_TYPE_STEP_RESULT = 3,
+    AUSPEX_TYPE_SEQUENCE_STATS = 4,
+    AUSPEX_TYPE_ENGINE_INFO = 5,
+    AUSPEX_TYPE_VULKAN_DEVICE = 6,    /* auspex_vulkan.h */
+    AUSPEX_TYPE_SYNTHETIC_MODELS = 7, /* auspex_tools.h */
+    AUSPEX_TYPE_DEVICE_INFO = 8,      /* auspex_tools.h */
+    AUSPEX_TYPE_MODEL_INFO = 9,       /* auspex_tools.h */
+    AUSPEX_STRUCT_TYPE_MAX_ENUM = 0x7fffffff
+} auspex_struct_type;
+
+typedef struct auspex_header {
+    auspex_struct_type type;
+    uint32_t size;    /* of the whole struct, as the caller compiled it */
+    const void* next; /* another struct that extends this one, or NULL */
+} auspex_header;
+
+typedef enum auspex_log_level {
+    AUSPEX_LOG_DEBUG = 0,
+    AUSPEX_LOG_INFO = 1,
+    AUSPEX_LOG_WARNING = 2,
+    AUSPEX_LOG_ERROR = 3,
+    AUSPEX_LOG_LEVEL_MAX_ENUM = 0x7fffffff
+} auspex_log_level;
+
+/** Receives one line of UTF-8 without a newline, on the thread that is inside an API call. Every error that a function
+ *  of an engine returns is told here first, at AUSPEX_LOG_ERROR, with what was found and what was expected. */
+typedef void (*auspex_log_callback)(void* user_data, auspex_log_level level, const char* message);
+
+/** 0…1 of the weights are on the device. Called during auspex_engine_create only. */
+typedef void (*auspex_progress_callback)(void* user_data, float fraction);
+
+typedef struct auspex_engine auspex_engine;
+
+/** A sequence of one engine. {0} is none; an id that was destroyed stays invalid for ever. */
+typedef struct auspex_sequence {
+    uint64_t id;
+} auspex_sequence;
+
+/** The text of a status value, never NULL. Any thread. */
+AUSPEX_API const char* auspex_status_text(auspex_status status);
+
+/** major << 22 | minor << 12 | patch of the library that is linked. Any thread. */
+AUSPEX_API uint32_t auspex_version(void);
+
+/* ---- engine ----------------------------------------------------------------------------------------------------- */
+
+typedef enum auspex_cache_type {
+    AUSPEX_CACHE_F16 = 0,
+    AUSPEX_CACHE_F32 = 1,
+    AUSPEX_CACHE_TYPE_MAX_ENUM = 0x7fffffff
+} auspex_cache_type;
+
+typedef struct auspex_engine_desc {
+    auspex_header header;         /* next: auspex_vulkan_device, auspex_synthetic_models, or NULL */
+    const char* target_path;      /* UTF-8; a Hugging Face folder */
+    const char* draft_path;       /* UTF-8; NULL: no draft model, every round is plain */
+    const char* device;           /* index ("0"), part of a name, or NULL: the most capable one. Unused with a host's device */
+    uint32_t max_sequences;       /* sequences alive at once; default 1 */
+    uint32_t max_context;         /* tokens per sequence, prompt included; 0: min(model, 4096) */
+    uint32_t max_draft_len;       /* largest draft_len a sequence may ask for, ≤ AUSPEX_MAX_DRAFT_LEN; default 8 */
+    auspex_cache_type cache_type; /* of K and V */
+    const char* cache_folder;     /* UTF-8; where compiled pipelines are kept; NULL: nowhere */
+    auspex_log_callback log;      /* NULL: silent */
+    void* log_user_data;
+    auspex_progress_callback progress; /* NULL: none */
+    void* progress_user_data;
+} auspex_engine_desc;
+
+/** INVALID_ARGUMENT when size is smaller than a header. Any thread. */
+AUSPEX_API auspex_status auspex_engine_desc_init(auspex_engine_desc* desc, size_t size);
+
+/** Opens the device, loads both models, reserves caches. Waits for uploads. *engine is NULL on error. Any thread. */
+AUSPEX_API auspex_status auspex_engine_create(const auspex_engine_desc* desc, auspex_engine** engine);
+
+/** Waits for the GPU work under way, then frees everything. NULL is allowed. */
+AUSPEX_API void auspex_engine_destroy(auspex_engine* engine);
+
+typedef struct auspex_engine_info {
+    auspex_header header;
+    char device_name[256];       /* UTF-8 */
+    char driver[256];            /* name and version */
+    uint32_t api_version;        /* as Vulkan packs it */
+    uint32_t vocab_size;         /* tokens */
+    uint32_t max_context;        /* tokens per sequence */
+    uint32_t max_draft_len;
+    uint32_t max_sequences;
+    uint32_t has_draft;          /* 0 or 1 */
+    uint64_t device_memory_bytes; /* reserved by this engine */
+    uint64_t target_weights_bytes; /* read by one plain target pass */
+    uint64_t draft_weights_bytes;  /* 0 without a draft */
+    char numerics_id[64];        /* devices with equal ids were built with equal reduction trees */
+} auspex_engine_info;
+
+AUSPEX_API auspex_status auspex_engine_info_init(auspex_engine_info* info, size_t size);
+AUSPEX_API auspex_status auspex_engine_get_info(const auspex_engine* engine, auspex_engine_info* info);
+
+typedef struct auspex_step_result {
+    auspex_header header;
+    uint32_t n_active;         /* sequences that are not finished */
+    uint32_t n_rounds_read;    /* rounds whose outcome became readable during this call */
+    double submitted_gpu_ms;   /* predicted GPU time of what this call submitted */
+} auspex_step_result;
+
+AUSPEX_API auspex_status auspex_step_result_init(auspex_step_result* result, size_t size);
+
+/** Reads what the GPU has finished, then submits the next work: at most gpu_budget_us of predicted GPU time (at least
+ *  one segment when nothing is under way; 0 means no bound). Never waits. result may be NULL.
+ *  AUSPEX_PENDING: work is under way; AUSPEX_FINISHED: every sequence is finished and read. */
+AUSPEX_API auspex_status auspex_engine_step(auspex_engine* engine, uint32_t gpu_budget_us, auspex_step_result* result);
+
+/** Sleeps until the oldest work under way is done, or timeout_ms passed (AUSPEX_PENDING). Reads nothing: step does. */
+AUSPEX_API auspex_status auspex_engine_wait(auspex_engine* engine, uint32_t timeout_ms);
+
+/* ---- tokens ----------------------------------------------------------------------------------------------------- */
+
+/** Text to token ids by the target's tokenizer; control tokens in text are text. add_bos: as the model asks, 0 or 1.
+ *  Writes up to capacity ids; *count is the number needed. CAPACITY when they did not fit. tokens may be NULL. */
+AUSPEX_API auspex_status auspex_engine_tokenize(auspex_engine* engine, const char* text, size_t text_bytes, int add_bos,
+                                                uint32_t* tokens, size_t capacity, size_t* count);
+
+/* ---- sequences -------------------------------------------------------------------------------------------------- */
+
+typedef enum auspex_stop_reason {
+    AUSPEX_STOP_NONE = 0,    /* still running */
+    AUSPEX_STOP_EOS = 1,     /* an end token was generated (it is the last token, and no part of the text) */
+    AUSPEX_STOP_LENGTH = 2,  /* max_tokens were generated */
+    AUSPEX_STOP_CONTEXT = 3, /* the context is full */
+    AUSPEX_STOP_CANCELLED = 4,
+    AUSPEX_STOP_REASON_MAX_ENUM = 0x7fffffff
+} auspex_stop_reason;
+
+typedef struct auspex_sequence_desc {
+    auspex_header header;
+    const char* prompt_text;       /* UTF-8, tokenized with BOS as the model asks; used when prompt_tokens is NULL */
+    size_t prompt_text_bytes;
+    const uint32_t* prompt_tokens; /* verbatim, ids below vocab_size; at least one */
+    size_t prompt_token_count;
+    uint32_t max_tokens;           /* to generate; 0: until the context is full */
+    float temperature;             /* 0: greedy (default) */
+    uint64_t seed;
+    uint32_t draft_len;            /* drafts per round, 0: plain; default 4 */
+    uint32_t ignore_eos;           /* 1: end tokens do not stop */
+} auspex_sequence_desc;
+
+AUSPEX_API auspex_status auspex_sequence_desc_init(auspex_sequence_desc* desc, size_t size);
+
+/** Queues a prompt. Nothing runs until auspex_engine_step. CAPACITY: no free slot, no pages, or the prompt leaves no
+ *  room in the context; INVALID_ARGUMENT: an empty prompt, an id outside the vocabulary, a draft_len above the limit. */
+AUSPEX_API auspex_status auspex_sequence_create(auspex_engine* engine, const auspex_sequence_desc* desc,
+                                                auspex_sequence* sequence);
+
+/** A second sequence with the same tokens so far, sharing cache pages. Sampling fields of desc apply (its prompt must be
+ *  empty; max_tokens counts from here). Allowed at any time before `source` is destroyed; tokens that `source` has under
+ *  way are not part of the fork. To complete one prompt N times, create it with AUSPEX_HOLD and fork N times. */
+AUSPEX_API auspex_status auspex_sequence_fork(auspex_engine* engine, auspex_sequence source,
+                                              const auspex_sequence_desc* desc, auspex_sequence* sequence);
+
+/** max_tokens of a sequence that only reads its prompt: it generates nothing and is finished once the prompt is read. */
+#define AUSPEX_HOLD 0xffffffffu
+
+/** Frees slot and pages; work under way for it is discarded. */
+AUSPEX_API auspex_status auspex_sequence_destroy(auspex_engine* engine, auspex_sequence sequence);
+
+/** No further tokens; those generated so far stay readable. */
+AUSPEX_API auspex_status auspex_sequence_cancel(auspex_engine* engine, auspex_sequence sequence);
+
+/** Changes draft_len from the next round that is recorded on; 0 is plain decoding. */
+AUSPEX_API auspex_status auspex_sequence_set_draft_len(auspex_engine* engine, auspex_sequence sequence, uint32_t draft_len);
+
+/** How a token came about, for display. */
+typedef enum auspex_token_origin {
+    AUSPEX_TOKEN_PLAIN = 0,      /* a round without drafts */
+    AUSPEX_TOKEN_ACCEPTED = 1,   /* a draft the target accepted */
+    AUSPEX_TOKEN_CORRECTION = 2, /* the target's token in place of a rejected draft */
+    AUSPEX_TOKEN_BONUS = 3,      /* the target's token after every draft was accepted */
+    AUSPEX_TOKEN_ORIGIN_MAX_ENUM = 0x7fffffff
+} auspex_token_origin;
+
+typedef struct auspex_token {
+    uint32_t id;
+    auspex_token_origin origin;
+    uint32_t text_bytes; /* bytes of the text stream that this token completed; 0 for a control token */
+} auspex_token;
+
+/** Moves generated tokens to the caller, oldest first. *count is the number written. */
+AUSPEX_API auspex_status auspex_sequence_read_tokens(auspex_engine* engine, auspex_sequence sequence, auspex_token* tokens,
+                                                     size_t capacity, size_t* count);
+
+/** Moves generated text (UTF-8, whole characters only, no terminator) to the caller. Independent of read_tokens.
+ *  At the end of a sequence what is left of an incomplete character becomes U+FFFD. */
+AUSPEX_API auspex_status auspex_sequence_read_text(auspex_engine* engine, auspex_sequence sequence, char* text,
+                                                   size_t capacity, size_t* bytes);
+
+/** The prompt as token ids; as auspex_engine_tokenize. */
+AUSPEX_API auspex_status auspex_sequence_get_prompt(auspex_engine* engine, auspex_sequence sequence, uint32_t* tokens,
+                                                    size_t capacity, size_t* count);
+
+typedef struct auspex_sequence_stats {
+    auspex_header header;
+    auspex_stop_reason stop_reason;
+    uint32_t prompt_n;         /* tokens */
+    uint32_t predicted_n;      /* tokens generated, the end token included */
+    double prompt_ms;          /* wall time from creation to the submission of the first round; < 0: not available */
+    double first_token_ms;     /* wall time from creation to the first token; < 0: not available */
+    double predicted_ms;       /* wall time from the first round's submission to the last token; < 0: not available */
+    uint32_t rounds;           /* with at least one emitted token */
+    uint32_t draft_n;          /* drafts tested, up to a stop or limit */
+    uint32_t draft_n_accepted;
+    double draft_ms;           /* GPU time of this sequence's rounds (shared rounds count whole); < 0: not available */
+    double verify_ms;
+    double accept_ms;
+    uint32_t accepted_histogram[AUSPEX_MAX_DRAFT_LEN + 1]; /* [a]: rounds that accepted a drafts */
+} auspex_sequence_stats;
+
+AUSPEX_API auspex_status auspex_sequence_stats_init(auspex_sequence_stats* stats, size_t size);
+AUSPEX_API auspex_status auspex_sequence_get_stats(const auspex_engine* engine, auspex_sequence sequence,
+                                                   auspex_sequence_stats* stats);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

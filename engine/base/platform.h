@@ -1,0 +1,59 @@
+// What the operating system does for the engine: map files, find the Vulkan loader, tell the time.
+// One .cpp per platform implements it (platform_posix.cpp, platform_windows.cpp); nothing else includes system headers.
+#pragma once
+
+#include "base/status.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace auspex {
+
+// A whole file mapped read-only. Movable; unmaps when destroyed.
+class MappedFile {
+  public:
+    // not_found when there is no such regular file, io when it cannot be mapped. An empty file maps to an empty span.
+    static Result<MappedFile> open(const std::string& path);
+
+    MappedFile(MappedFile&& other) noexcept;
+    MappedFile& operator=(MappedFile&& other) noexcept;
+    ~MappedFile();
+
+    std::span<const std::byte> bytes() const { return bytes_; }
+    const std::string& path() const { return path_; }
+
+  private:
+    MappedFile() = default;
+    std::span<const std::byte> bytes_;
+    std::string path_;
+};
+
+// Reads a small text file whole (config.json and the like). Refuses files above max_bytes.
+Result<std::string> read_text_file(const std::string& path, uint64_t max_bytes);
+
+bool path_exists(const std::string& path);
+
+// A shared library opened by name, closed when destroyed.
+class SharedLibrary {
+  public:
+    static Result<std::unique_ptr<SharedLibrary>> open_vulkan_loader();
+    ~SharedLibrary();
+    SharedLibrary(const SharedLibrary&) = delete;
+    SharedLibrary& operator=(const SharedLibrary&) = delete;
+    void* symbol(const char* name) const; // null when absent
+
+  private:
+    explicit SharedLibrary(void* handle) : handle_(handle) {}
+    void* handle_;
+};
+
+// Monotonic time in nanoseconds.
+uint64_t now_ns();
+
+// A 64-bit seed from the system's entropy source.
+uint64_t entropy_seed();
+
+} // namespace auspex

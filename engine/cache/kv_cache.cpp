@@ -1,0 +1,107 @@
+// Page bookkeeping. The GPU only ever sees page tables; every decision about pages is made here, on the host.
+#include "cache/kv_cache.h"
+
+namespace auspex {
+
+Result<std::unique_ptr<KvCache>> KvCache::create(Device& device, MemoryPool& memory, Uploader& uploader, const CacheShape& shape) {
+    std::unique_ptr<KvCache> cache(new KvCache());
+    cache->shape_ = shape;
+    cache->pages_per_slot_ = ceil_div(shape.max_rows, shape.page_size);
+    uint64_t bytes = uint64_t(shape.n_kv_heads) * shape.n_pages * shape.page_size * shape.head_dim * dtype_bytes(shape.dtype);
+    if (bytes > device.caps.max_storage_buffer_range)
+        return Status(Code::unsupported, "one layer's K cache of " + std::to_string(bytes) + " bytes exceeds the device's storage buffer range of " +
+                                             std::to_string(device.caps.max_storage_buffer_range) + " bytes; ask for a smaller context or fewer sequences");
+    for (uint32_t layer = 0; layer < shape.n_layers; ++layer) {
+        for (std::vector<Buffer>* side : {&cache->k_, &cache->v_}) {
+            AUSPEX_TRY_ASSIGN(buffer, memory.create(bytes, MemoryUse::device));
+            AUSPEX_TRY(uploader.zero_and_wait(buffer.view()));
+            side->push_back(std::move(buffer));
+        }
+    }
+    AUSPEX_TRY_ASSIGN(table, memory.create(uint64_t(shape.n_slots) * cache->pages_per_slot_ * 4, MemoryUse::device));
+    AUSPEX_TRY(uploader.zero_and_wait(table.view()));
+    cache->page_table_ = std::move(table);
+    cache->references_.assign(shape.n_pages, 0);
+    for (uint32_t page = shape.n_pages; page-- > 0;) cache->free_.push_back(page);
+    cache->slots_.resize(shape.n_slots);
+    return cache;
+}
+
+Status KvCache::map(uint32_t slot, uint32_t n_rows, std::vector<PageChange>& changes) {
+    std::vector<uint32_t>& pages = slots_[slot];
+    uint32_t wanted = ceil_div(n_rows, shape_.page_size);
+    if (wanted > pages_per_slot_) return {Code::capacity, "a sequence is longer than its page table"};
+    if (wanted > pages.size() && wanted - pages.size() > free_.size()) return {Code::capacity, "the cache has no free page"};
+    while (pages.size() < wanted) {
+        uint32_t page = free_.back();
+        free_.pop_back();
+        references_[page] = 1;
+        changes.push_back({slot, static_cast<uint32_t>(pages.size()), page});
+        pages.push_back(page);
+    }
+    return ok_status();
+}
+
+void KvCache::truncate(uint32_t slot, uint32_t n_rows, uint64_t turn) {
+    std::vector<uint32_t>& pages = slots_[slot];
+    uint32_t keep = ceil_div(n_rows, shape_.page_size);
+    while (pages.size() > keep) {
+        retired_.push_back({pages.back(), turn});
+        pages.pop_back();
+    }
+}
+
+Status KvCache::fork(uint32_t from, uint32_t to, uint32_t n_rows, std::vector<PageChange>& changes, std::vector<PageCopy>& copies) {
+    uint32_t full = n_rows / shape_.page_size;
+    bool partial = n_rows % shape_.page_size != 0;
+    if (partial && free_.empty()) return {Code::capacity, "the cache has no free page"};
+    if (!slots_[to].empty() || slots_[from].size() < full + (partial ? 1u : 0u)) return {Code::internal, "fork of unmapped rows"};
+    for (uint32_t logical = 0; logical < full; ++logical) {
+        uint32_t page = slots_[from][logical];
+        references_[page] += 1;
+        slots_[to].push_back(page);
+        changes.push_back({to, logical, page});
+    }
+    if (!partial) return ok_status();
+    AUSPEX_TRY(map(to, n_rows, changes));
+    copies.push_back({slots_[from][full], slots_[to][full]});
+    return ok_status();
+}
+
+void KvCache::collect(uint64_t completed_turn) {
+    std::erase_if(retired_, [&](const Retired& retired) {
+        if (retired.turn > completed_turn) return false;
+        release(retired.page);
+        return true;
+    });
+}
+
+void KvCache::release(uint32_t page) {
+    if (--references_[page] == 0) free_.push_back(page);
+}
+
+void KvCache::record_copy(Recording& cmd, const PageCopy& copy) const {
+    uint64_t page_bytes = uint64_t(shape_.page_size) * shape_.head_dim * dtype_bytes(shape_.dtype);
+    for (uint32_t layer = 0; layer < shape_.n_layers; ++layer)
+        for (uint32_t head = 0; head < shape_.n_kv_heads; ++head)
+            for (const Buffer* side : {&k_[layer], &v_[layer]}) {
+                uint64_t base = uint64_t(head) * shape_.n_pages;
+                cmd.copy(side->view((base + copy.from) * page_bytes, page_bytes), side->view((base + copy.to) * page_bytes, page_bytes));
+            }
+}
+
+AttentionShape KvCache::attention_shape() const {
+    return {.n_heads = shape_.n_heads,
+            .n_kv_heads = shape_.n_kv_heads,
+            .head_dim = shape_.head_dim,
+            .page_size = shape_.page_size,
+            .n_pages = shape_.n_pages,
+            .pages_per_slot = pages_per_slot_,
+            .cache_dtype = shape_.dtype};
+}
+
+uint64_t KvCache::bytes_per_token(const CacheShape& shape) {
+    return 2ull * shape.n_layers * shape.n_kv_heads * shape.head_dim * dtype_bytes(shape.dtype);
+}
+
+} // namespace auspex

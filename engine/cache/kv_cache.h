@@ -1,0 +1,78 @@
+// K and V of one model for all its slots: fixed-size pages in one pool, a page table in device memory, reference counts
+// on the host. Contents beyond a slot's length are garbage by contract. Who walks the keys is not its business.
+#pragma once
+
+#include "kernels/rope_append.h"
+#include "tensor/upload.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace auspex {
+
+struct CacheShape {
+    uint32_t n_layers;
+    uint32_t n_heads; // of the queries that will read it
+    uint32_t n_kv_heads;
+    uint32_t head_dim;
+    DType dtype;        // f16 or f32
+    uint32_t n_slots;
+    uint32_t max_rows;  // per slot
+    uint32_t page_size; // tokens
+    uint32_t n_pages;   // in the pool; at least one slot's worth
+};
+
+// A page table entry that the GPU must learn before it touches the rows behind it.
+struct PageChange {
+    uint32_t slot;
+    uint32_t logical_page;
+    uint32_t page;
+};
+struct PageCopy {
+    uint32_t from, to; // physical pages
+};
+
+class KvCache {
+  public:
+    static Result<std::unique_ptr<KvCache>> create(Device& device, MemoryPool& memory, Uploader& uploader, const CacheShape& shape);
+
+    // Maps pages for rows [0, n_rows) of a slot and appends what changed. capacity: the pool is empty now; nothing changed.
+    Status map(uint32_t slot, uint32_t n_rows, std::vector<PageChange>& changes);
+    // Gives back pages wholly beyond n_rows. They become free when collect() is told that `turn` is complete.
+    void truncate(uint32_t slot, uint32_t n_rows, uint64_t turn);
+    // Slot `to` (which holds nothing) gets the first n_rows of `from`: full pages shared, the partial one copied.
+    Status fork(uint32_t from, uint32_t to, uint32_t n_rows, std::vector<PageChange>& changes, std::vector<PageCopy>& copies);
+    void collect(uint64_t completed_turn);
+
+    // Copies pages of every layer; record between transfer barriers.
+    void record_copy(Recording& cmd, const PageCopy& copy) const;
+
+    AttentionShape attention_shape() const;
+    BufferView k(uint32_t layer) const { return k_[layer].view(); } // (n_kv_heads, n_pages, page_size, head_dim) dtype
+    BufferView v(uint32_t layer) const { return v_[layer].view(); } // as k
+    BufferView page_table() const { return page_table_.view(); }    // (n_slots, pages_per_slot) uint
+    const CacheShape& shape() const { return shape_; }
+    uint32_t pages_per_slot() const { return pages_per_slot_; }
+    uint32_t n_free_pages() const { return static_cast<uint32_t>(free_.size()); }
+    uint32_t n_mapped_pages(uint32_t slot) const { return static_cast<uint32_t>(slots_[slot].size()); }
+
+    static uint64_t bytes_per_token(const CacheShape& shape); // K and V, all layers
+
+  private:
+    KvCache() = default;
+    void release(uint32_t page);
+    CacheShape shape_ = {};
+    uint32_t pages_per_slot_ = 0;
+    std::vector<Buffer> k_, v_; // one per layer
+    Buffer page_table_;
+    std::vector<uint32_t> references_;         // per page
+    std::vector<uint32_t> free_;               // stack of pages
+    std::vector<std::vector<uint32_t>> slots_; // physical page of each logical one
+    struct Retired {
+        uint32_t page;
+        uint64_t turn;
+    };
+    std::vector<Retired> retired_;
+};
+
+} // namespace auspex

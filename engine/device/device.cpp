@@ -1,0 +1,275 @@
+// Makes or adopts a device; ends it; keeps the one fact that outlives every call: whether it was lost.
+#include "device/device.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <optional>
+
+namespace auspex {
+
+namespace {
+
+const char* const kLoaderMissing = "no Vulkan loader was found on this machine; install a Vulkan driver and its loader "
+                                   "(Debian: mesa-vulkan-drivers runs on any CPU)";
+
+Status missing_entry_point(const char* name) {
+    return {Code::unsupported, std::string("the Vulkan driver lacks ") + name + "; Vulkan 1.1 is needed"};
+}
+
+Result<VkInstance> create_instance(VkFunctions& vk) {
+    uint32_t n = 0;
+    vk.EnumerateInstanceExtensionProperties(nullptr, &n, nullptr);
+    std::vector<VkExtensionProperties> available(n);
+    vk.EnumerateInstanceExtensionProperties(nullptr, &n, available.data());
+    available.resize(n);
+    auto has = [&](const char* name) {
+        return std::any_of(available.begin(), available.end(),
+                           [&](const VkExtensionProperties& e) { return std::strcmp(e.extensionName, name) == 0; });
+    };
+    std::vector<const char*> extensions;
+    VkInstanceCreateFlags flags = 0;
+    if (has("VK_KHR_portability_enumeration")) { // MoltenVK is listed only when asked for
+        extensions.push_back("VK_KHR_portability_enumeration");
+        flags |= 0x00000001; // VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR, newer than some headers
+    }
+    if (has("VK_EXT_debug_utils")) extensions.push_back("VK_EXT_debug_utils");
+    VkApplicationInfo app = {VK_STRUCTURE_TYPE_APPLICATION_INFO, nullptr, "auspex", 1, "auspex", 1, VK_API_VERSION_1_3};
+    VkInstanceCreateInfo info = {VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO, nullptr, flags, &app, 0, nullptr,
+                                 static_cast<uint32_t>(extensions.size()), extensions.data()};
+    VkInstance instance = VK_NULL_HANDLE;
+    VkResult result = vk.CreateInstance(&info, nullptr, &instance);
+    if (result == VK_ERROR_INCOMPATIBLE_DRIVER && extensions.empty()) { // a 1.0 loader
+        return Status(Code::unsupported, "the Vulkan loader knows no Vulkan 1.1; install a newer one");
+    }
+    if (result != VK_SUCCESS)
+        return Status(result == VK_ERROR_OUT_OF_HOST_MEMORY ? Code::out_of_host_memory : Code::not_found,
+                      std::string("vkCreateInstance answered ") + vk_result_name(result) +
+                          "; expected a Vulkan 1.1 driver on this machine");
+    return instance;
+}
+
+std::optional<uint32_t> compute_family(const VkFunctions& vk, VkPhysicalDevice physical_device) {
+    uint32_t n = 0;
+    vk.GetPhysicalDeviceQueueFamilyProperties(physical_device, &n, nullptr);
+    std::vector<VkQueueFamilyProperties> families(n);
+    vk.GetPhysicalDeviceQueueFamilyProperties(physical_device, &n, families.data());
+    for (uint32_t i = 0; i < n; ++i)
+        if (families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) return i;
+    return std::nullopt;
+}
+
+std::string why_unusable(const VkFunctions& vk, VkPhysicalDevice physical_device) {
+    VkPhysicalDeviceProperties properties = {};
+    vk.GetPhysicalDeviceProperties(physical_device, &properties);
+    if (properties.apiVersion < VK_API_VERSION_1_1) return "supports Vulkan below 1.1";
+    if (!compute_family(vk, physical_device)) return "has no compute queue";
+    return "";
+}
+
+int type_rank(VkPhysicalDeviceType type) {
+    switch (type) {
+    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU: return 4;
+    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU: return 3;
+    case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU: return 2;
+    case VK_PHYSICAL_DEVICE_TYPE_CPU: return 1;
+    default: return 0;
+    }
+}
+
+std::string lower(std::string text) {
+    for (char& c : text) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+    return text;
+}
+
+Result<std::vector<VkPhysicalDevice>> enumerate_physical(const VkFunctions& vk, VkInstance instance) {
+    uint32_t n = 0;
+    VkResult result = vk.EnumeratePhysicalDevices(instance, &n, nullptr);
+    std::vector<VkPhysicalDevice> devices(n);
+    if (result == VK_SUCCESS && n > 0) result = vk.EnumeratePhysicalDevices(instance, &n, devices.data());
+    if (result != VK_SUCCESS && result != VK_INCOMPLETE)
+        return Status(Code::not_found, std::string("vkEnumeratePhysicalDevices answered ") + vk_result_name(result));
+    devices.resize(n);
+    if (devices.empty())
+        return Status(Code::not_found, "no Vulkan device was found; install a driver (Debian: mesa-vulkan-drivers runs on any CPU)");
+    return devices;
+}
+
+// Index, part of a name, or empty (the most capable).
+Result<VkPhysicalDevice> choose(const VkFunctions& vk, const std::vector<VkPhysicalDevice>& devices,
+                                const std::string& wanted) {
+    std::string names;
+    std::optional<size_t> best;
+    int best_rank = -1;
+    size_t index = devices.size();
+    auto [end, error] = std::from_chars(wanted.data(), wanted.data() + wanted.size(), index);
+    bool by_index = !wanted.empty() && error == std::errc() && end == wanted.data() + wanted.size();
+    for (size_t i = 0; i < devices.size(); ++i) {
+        VkPhysicalDeviceProperties properties = {};
+        vk.GetPhysicalDeviceProperties(devices[i], &properties);
+        names += (i ? ", " : "") + std::to_string(i) + " \"" + properties.deviceName + "\"";
+        bool match = wanted.empty() || (by_index ? i == index
+                                                 : lower(properties.deviceName).find(lower(wanted)) != std::string::npos);
+        if (!match) continue;
+        bool usable = why_unusable(vk, devices[i]).empty();
+        int rank = usable ? type_rank(properties.deviceType) : -1;
+        if (rank > best_rank || (!wanted.empty() && !best)) {
+            best = i;
+            best_rank = rank;
+        }
+    }
+    if (!best && !wanted.empty())
+        return Status(Code::not_found, "device \"" + wanted + "\" was not found; expected an index or part of a name of: " + names);
+    std::string reason = best ? why_unusable(vk, devices[*best]) : "is missing";
+    if (!best || !reason.empty())
+        return Status(Code::unsupported, "no usable Vulkan device among: " + names + (best ? "; the chosen one " + reason : ""));
+    return devices[*best];
+}
+
+} // namespace
+
+Result<std::unique_ptr<Device>> Device::create(const DeviceChoice& choice, const Logger& log) {
+    std::unique_ptr<Device> device(new Device());
+    device->log = log;
+    device->owns_ = true;
+    auto loader = SharedLibrary::open_vulkan_loader();
+    if (!loader.ok()) return Status(Code::not_found, kLoaderMissing);
+    device->loader_ = std::move(loader).value();
+    auto get = reinterpret_cast<PFN_vkGetInstanceProcAddr>(device->loader_->symbol("vkGetInstanceProcAddr"));
+    if (!get) return Status(Code::not_found, kLoaderMissing);
+    VkFunctions& vk = device->vk;
+    if (const char* name = vk.load_global(get)) return missing_entry_point(name);
+    if (choice.hook) choice.hook(vk);
+    AUSPEX_TRY_ASSIGN(instance, create_instance(vk));
+    device->instance = instance;
+    if (const char* name = vk.load_instance(instance)) return missing_entry_point(name);
+    if (choice.hook) choice.hook(vk);
+    AUSPEX_TRY_ASSIGN(devices, enumerate_physical(vk, instance));
+    AUSPEX_TRY_ASSIGN(physical_device, choose(vk, devices, choice.device));
+    device->physical_device = physical_device;
+    device->queue_family = *compute_family(vk, physical_device);
+    device->caps = probe_caps(vk, physical_device, device->queue_family);
+    if (!choice.want_timestamps) device->caps.timestamp_period_ns = 0;
+
+    const DeviceCaps& caps = device->caps;
+    std::vector<const char*> extensions;
+    uint32_t n = 0;
+    vk.EnumerateDeviceExtensionProperties(physical_device, nullptr, &n, nullptr);
+    std::vector<VkExtensionProperties> available(n);
+    vk.EnumerateDeviceExtensionProperties(physical_device, nullptr, &n, available.data());
+    for (const auto& e : available) { // a device that offers it demands it
+        if (std::strcmp(e.extensionName, "VK_KHR_portability_subset") == 0) extensions.push_back("VK_KHR_portability_subset");
+        if (caps.subgroup_size_control && caps.api_version < VK_API_VERSION_1_3 &&
+            std::strcmp(e.extensionName, "VK_EXT_subgroup_size_control") == 0)
+            extensions.push_back("VK_EXT_subgroup_size_control");
+    }
+    VkPhysicalDeviceSubgroupSizeControlFeatures size_features = {};
+    size_features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES;
+    size_features.subgroupSizeControl = VK_TRUE;
+    size_features.computeFullSubgroups = VK_TRUE;
+    float priority = 0.5f;
+    VkDeviceQueueCreateInfo queue = {VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, nullptr, 0, device->queue_family, 1, &priority};
+    VkDeviceCreateInfo info = {};
+    info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
+    info.pNext = caps.subgroup_size_control ? &size_features : nullptr;
+    info.queueCreateInfoCount = 1;
+    info.pQueueCreateInfos = &queue;
+    info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
+    info.ppEnabledExtensionNames = extensions.data();
+    AUSPEX_VK(*device, CreateDevice(physical_device, &info, nullptr, &device->handle));
+    if (const char* name = vk.load_device(device->handle)) return missing_entry_point(name);
+    if (choice.hook) choice.hook(vk);
+    vk.GetDeviceQueue(device->handle, device->queue_family, 0, &device->queue);
+    return device;
+}
+
+Result<std::unique_ptr<Device>> Device::adopt(const BorrowedDevice& borrowed, const Logger& log) {
+    if (!borrowed.get_instance_proc_addr || !borrowed.instance || !borrowed.physical_device || !borrowed.device || !borrowed.queue)
+        return Status(Code::invalid_argument, "auspex_vulkan_device: every handle and get_instance_proc_addr must be set");
+    if (!borrowed.lock_queue != !borrowed.unlock_queue)
+        return Status(Code::invalid_argument, "auspex_vulkan_device: lock_queue and unlock_queue must be set both or neither");
+    if (borrowed.api_version < VK_API_VERSION_1_1)
+        return Status(Code::unsupported, "auspex_vulkan_device: api_version is below 1.1");
+    std::unique_ptr<Device> device(new Device());
+    device->log = log;
+    VkFunctions& vk = device->vk;
+    if (const char* name = vk.load_global(borrowed.get_instance_proc_addr)) return missing_entry_point(name);
+    if (const char* name = vk.load_instance(borrowed.instance)) return missing_entry_point(name);
+    if (const char* name = vk.load_device(borrowed.device)) return missing_entry_point(name);
+    if (borrowed.hook) borrowed.hook(vk);
+    device->instance = borrowed.instance;
+    device->physical_device = borrowed.physical_device;
+    device->handle = borrowed.device;
+    device->queue = borrowed.queue;
+    device->queue_family = borrowed.queue_family;
+    device->lock_queue_ = borrowed.lock_queue;
+    device->unlock_queue_ = borrowed.unlock_queue;
+    uint32_t n_families = 0;
+    vk.GetPhysicalDeviceQueueFamilyProperties(borrowed.physical_device, &n_families, nullptr);
+    std::vector<VkQueueFamilyProperties> families(n_families);
+    vk.GetPhysicalDeviceQueueFamilyProperties(borrowed.physical_device, &n_families, families.data());
+    if (borrowed.queue_family >= n_families || !(families[borrowed.queue_family].queueFlags & VK_QUEUE_COMPUTE_BIT))
+        return Status(Code::unsupported, "auspex_vulkan_device: queue_family " + std::to_string(borrowed.queue_family) +
+                                             " has no VK_QUEUE_COMPUTE_BIT");
+    device->caps = probe_caps(vk, borrowed.physical_device, borrowed.queue_family);
+    device->caps.subgroup_size_control = device->caps.subgroup_size_control && borrowed.subgroup_size_control;
+    return device;
+}
+
+Result<std::vector<Device::Listed>> Device::list(const Logger&) {
+    auto loader = SharedLibrary::open_vulkan_loader();
+    if (!loader.ok()) return Status(Code::not_found, kLoaderMissing);
+    auto get = reinterpret_cast<PFN_vkGetInstanceProcAddr>(loader.value()->symbol("vkGetInstanceProcAddr"));
+    if (!get) return Status(Code::not_found, kLoaderMissing);
+    VkFunctions vk;
+    if (const char* name = vk.load_global(get)) return missing_entry_point(name);
+    AUSPEX_TRY_ASSIGN(instance, create_instance(vk));
+    if (const char* name = vk.load_instance(instance)) return missing_entry_point(name);
+    std::vector<Listed> listed;
+    auto devices = enumerate_physical(vk, instance);
+    if (devices.ok()) {
+        for (VkPhysicalDevice physical_device : devices.value()) {
+            std::string reason = why_unusable(vk, physical_device);
+            listed.push_back({probe_caps(vk, physical_device, compute_family(vk, physical_device).value_or(~0u)), reason});
+        }
+    }
+    vk.DestroyInstance(instance, nullptr);
+    if (!devices.ok()) return devices.status();
+    return listed;
+}
+
+Device::~Device() {
+    if (!owns_) return;
+    if (handle && vk.DestroyDevice) vk.DestroyDevice(handle, nullptr);
+    if (instance && vk.DestroyInstance) vk.DestroyInstance(instance, nullptr);
+}
+
+Status Device::check(VkResult result, const char* call) {
+    if (result == VK_SUCCESS) return ok_status();
+    std::string text = std::string(call);
+    text = text.substr(0, text.find('(')) + " answered " + vk_result_name(result);
+    switch (result) {
+    case VK_ERROR_DEVICE_LOST: lost_ = true; return {Code::device_lost, text + ": " + lost_status().message()};
+    case VK_ERROR_OUT_OF_HOST_MEMORY: return {Code::out_of_host_memory, text};
+    case VK_ERROR_OUT_OF_DEVICE_MEMORY:
+    case VK_ERROR_OUT_OF_POOL_MEMORY:
+    case VK_ERROR_TOO_MANY_OBJECTS: return {Code::out_of_device_memory, text};
+    case VK_ERROR_FEATURE_NOT_PRESENT:
+    case VK_ERROR_EXTENSION_NOT_PRESENT: return {Code::unsupported, text};
+    default: return {Code::internal, text};
+    }
+}
+
+Status Device::submit(const VkCommandBuffer* buffers, uint32_t count, VkFence fence) {
+    if (lost_) return lost_status();
+    VkSubmitInfo info = {};
+    info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
+    info.commandBufferCount = count;
+    info.pCommandBuffers = buffers;
+    if (lock_queue_) lock_queue_();
+    VkResult result = vk.QueueSubmit(queue, 1, &info, fence);
+    if (unlock_queue_) unlock_queue_();
+    return check(result, "vkQueueSubmit");
+}
+
+} // namespace auspex

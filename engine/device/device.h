@@ -1,0 +1,84 @@
+// A Vulkan device to run on: our own, or one a host lends. The struct is the same afterwards.
+// Owns instance and device when it made them; remembers for ever when the device was lost.
+#pragma once
+
+#include "base/log.h"
+#include "base/platform.h"
+#include "base/status.h"
+#include "device/device_caps.h"
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace auspex {
+
+// Lets tests stand between the engine and the driver: called whenever more of the table was loaded.
+using VkHook = std::function<void(VkFunctions&)>;
+
+struct DeviceChoice {
+    std::string device; // index, part of a name, or empty: the most capable
+    VkHook hook;
+    bool want_timestamps = true;
+};
+
+// A host's device. Optional features are used only when named as enabled.
+struct BorrowedDevice {
+    PFN_vkGetInstanceProcAddr get_instance_proc_addr = nullptr;
+    VkInstance instance = VK_NULL_HANDLE;
+    VkPhysicalDevice physical_device = VK_NULL_HANDLE;
+    VkDevice device = VK_NULL_HANDLE;
+    VkQueue queue = VK_NULL_HANDLE;
+    uint32_t queue_family = 0;
+    uint32_t api_version = VK_API_VERSION_1_1;
+    bool subgroup_size_control = false; // feature and full subgroups enabled, extension enabled or core
+    std::function<void()> lock_queue, unlock_queue; // both or neither
+    VkHook hook;
+};
+
+class Device {
+  public:
+    static Result<std::unique_ptr<Device>> create(const DeviceChoice& choice, const Logger& log);
+    static Result<std::unique_ptr<Device>> adopt(const BorrowedDevice& borrowed, const Logger& log);
+    // Caps of every device of this machine, in the order that indices name. A device that cannot be used says why.
+    struct Listed {
+        DeviceCaps caps;
+        std::string unusable_because; // empty: usable
+    };
+    static Result<std::vector<Listed>> list(const Logger& log);
+
+    ~Device();
+    Device(const Device&) = delete;
+    Device& operator=(const Device&) = delete;
+
+    VkFunctions vk;
+    VkInstance instance = VK_NULL_HANDLE;
+    VkPhysicalDevice physical_device = VK_NULL_HANDLE;
+    VkDevice handle = VK_NULL_HANDLE;
+    VkQueue queue = VK_NULL_HANDLE;
+    uint32_t queue_family = 0;
+    DeviceCaps caps;
+    Logger log;
+
+    // Turns a VkResult into a Status that carries the call's own words; VK_ERROR_DEVICE_LOST becomes sticky.
+    Status check(VkResult result, const char* call);
+    bool lost() const { return lost_; }
+    Status lost_status() const { return {Code::device_lost, "the Vulkan device was lost; destroy the engine and create a new one"}; }
+
+    // One vkQueueSubmit under the host's lock. fence may be null.
+    Status submit(const VkCommandBuffer* buffers, uint32_t count, VkFence fence);
+
+  private:
+    Device() = default;
+    std::unique_ptr<SharedLibrary> loader_; // only when we opened it
+    bool owns_ = false;
+    bool lost_ = false;
+    std::function<void()> lock_queue_, unlock_queue_;
+};
+
+} // namespace auspex
+
+// Runs a Vulkan call through the device's table and leaves the function when it failed, with the call's own words.
+#define AUSPEX_VK(device, call) AUSPEX_TRY((device).check((device).vk.call, "vk" #call))

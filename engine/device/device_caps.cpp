@@ -1,0 +1,118 @@
+// Probes a physical device once.
+#include "device/device_caps.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace auspex {
+
+namespace {
+
+bool has_extension(const std::vector<VkExtensionProperties>& extensions, const char* name) {
+    return std::any_of(extensions.begin(), extensions.end(),
+                       [&](const VkExtensionProperties& e) { return std::strcmp(e.extensionName, name) == 0; });
+}
+
+// Optional features worth telling a user about. Only listed, never required.
+const char* const kInterestingExtensions[] = {
+    "VK_EXT_subgroup_size_control", "VK_KHR_16bit_storage",      "VK_KHR_8bit_storage",
+    "VK_KHR_shader_float16_int8",   "VK_KHR_timeline_semaphore", "VK_KHR_synchronization2",
+    "VK_KHR_cooperative_matrix",    "VK_NV_cooperative_matrix2", "VK_KHR_shader_integer_dot_product",
+    "VK_EXT_memory_budget",         "VK_KHR_buffer_device_address"};
+
+std::string driver_text(const VkPhysicalDeviceProperties& p, const VkPhysicalDeviceDriverProperties& driver, bool known) {
+    std::string version = std::to_string(VK_API_VERSION_MAJOR(p.driverVersion)) + "." +
+                          std::to_string(VK_API_VERSION_MINOR(p.driverVersion)) + "." +
+                          std::to_string(VK_API_VERSION_PATCH(p.driverVersion));
+    if (!known) return version;
+    return std::string(driver.driverName) + " " + (driver.driverInfo[0] ? std::string(driver.driverInfo) : version);
+}
+
+} // namespace
+
+DeviceCaps probe_caps(const VkFunctions& vk, VkPhysicalDevice physical_device, uint32_t queue_family) {
+    uint32_t n_extensions = 0;
+    vk.EnumerateDeviceExtensionProperties(physical_device, nullptr, &n_extensions, nullptr);
+    std::vector<VkExtensionProperties> extensions(n_extensions);
+    vk.EnumerateDeviceExtensionProperties(physical_device, nullptr, &n_extensions, extensions.data());
+    extensions.resize(n_extensions);
+
+    VkPhysicalDeviceProperties plain = {};
+    vk.GetPhysicalDeviceProperties(physical_device, &plain);
+    bool core13 = plain.apiVersion >= VK_API_VERSION_1_3;
+    bool has_size_control = core13 || has_extension(extensions, "VK_EXT_subgroup_size_control");
+    bool has_driver = plain.apiVersion >= VK_API_VERSION_1_2 || has_extension(extensions, "VK_KHR_driver_properties");
+
+    VkPhysicalDeviceProperties2 properties = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, nullptr, {}};
+    VkPhysicalDeviceSubgroupProperties subgroup = {};
+    subgroup.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES;
+    VkPhysicalDeviceMaintenance3Properties maintenance3 = {};
+    maintenance3.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES;
+    VkPhysicalDeviceDriverProperties driver = {};
+    driver.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES;
+    VkPhysicalDeviceSubgroupSizeControlProperties size_control = {};
+    size_control.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES;
+    properties.pNext = &subgroup;
+    subgroup.pNext = &maintenance3;
+    if (has_driver) {
+        driver.pNext = maintenance3.pNext;
+        maintenance3.pNext = &driver;
+    }
+    if (has_size_control) {
+        size_control.pNext = maintenance3.pNext;
+        maintenance3.pNext = &size_control;
+    }
+    vk.GetPhysicalDeviceProperties2(physical_device, &properties);
+
+    VkPhysicalDeviceFeatures2 features = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, nullptr, {}};
+    VkPhysicalDeviceSubgroupSizeControlFeatures size_features = {};
+    size_features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES;
+    if (has_size_control) features.pNext = &size_features;
+    vk.GetPhysicalDeviceFeatures2(physical_device, &features);
+
+    const VkPhysicalDeviceLimits& limits = plain.limits;
+    DeviceCaps caps;
+    caps.name = plain.deviceName;
+    caps.driver = driver_text(plain, driver, has_driver);
+    caps.type = plain.deviceType;
+    caps.vendor_id = plain.vendorID;
+    caps.driver_id = has_driver ? static_cast<uint32_t>(driver.driverID) : 0;
+    caps.api_version = plain.apiVersion;
+    caps.subgroup_size = caps.subgroup_size_min = caps.subgroup_size_max = subgroup.subgroupSize;
+    const VkSubgroupFeatureFlags shuffle = VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
+    caps.subgroup_shuffle = (subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
+                            (subgroup.supportedOperations & shuffle) == shuffle;
+    if (has_size_control) {
+        caps.subgroup_size_min = size_control.minSubgroupSize;
+        caps.subgroup_size_max = size_control.maxSubgroupSize;
+        caps.subgroup_size_control = size_features.subgroupSizeControl && size_features.computeFullSubgroups &&
+                                     (size_control.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
+    }
+    caps.max_storage_buffer_range = limits.maxStorageBufferRange;
+    caps.max_allocation_bytes = maintenance3.maxMemoryAllocationSize;
+    caps.max_allocations = limits.maxMemoryAllocationCount;
+    caps.max_shared_memory_bytes = limits.maxComputeSharedMemorySize;
+    caps.max_workgroup_invocations = limits.maxComputeWorkGroupInvocations;
+    caps.max_workgroup_size_x = limits.maxComputeWorkGroupSize[0];
+    for (int i = 0; i < 3; ++i) caps.max_groups[i] = std::min(limits.maxComputeWorkGroupCount[i], 65535u);
+    caps.max_bound_storage_buffers = limits.maxPerStageDescriptorStorageBuffers;
+    caps.storage_buffer_alignment = std::max<uint64_t>(limits.minStorageBufferOffsetAlignment, 16);
+
+    uint32_t n_families = 0;
+    vk.GetPhysicalDeviceQueueFamilyProperties(physical_device, &n_families, nullptr);
+    std::vector<VkQueueFamilyProperties> families(n_families);
+    vk.GetPhysicalDeviceQueueFamilyProperties(physical_device, &n_families, families.data());
+    if (queue_family < n_families && families[queue_family].timestampValidBits > 0) {
+        caps.timestamp_period_ns = limits.timestampPeriod;
+        caps.timestamp_valid_bits = families[queue_family].timestampValidBits;
+    }
+    vk.GetPhysicalDeviceMemoryProperties(physical_device, &caps.memory);
+    for (uint32_t i = 0; i < caps.memory.memoryHeapCount; ++i)
+        if (caps.memory.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT)
+            caps.device_local_bytes = std::max<uint64_t>(caps.device_local_bytes, caps.memory.memoryHeaps[i].size);
+    for (const char* name : kInterestingExtensions)
+        if (has_extension(extensions, name)) caps.features.emplace_back(name);
+    return caps;
+}
+
+} // namespace auspex

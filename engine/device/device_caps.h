@@ -1,0 +1,48 @@
+// What a physical device can do, probed once into a plain struct that everybody reads and tests may edit.
+#pragma once
+
+#include "device/vk_functions.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace auspex {
+
+struct DeviceCaps {
+    std::string name;
+    std::string driver; // name and version
+    VkPhysicalDeviceType type = VK_PHYSICAL_DEVICE_TYPE_OTHER;
+    uint32_t vendor_id = 0;
+    uint32_t driver_id = 0; // VkDriverId, 0 when unknown
+    uint32_t api_version = 0;
+
+    uint32_t subgroup_size = 0;         // the default one
+    uint32_t subgroup_size_min = 0;     // equal to subgroup_size without size control
+    uint32_t subgroup_size_max = 0;
+    bool subgroup_size_control = false; // enabled: sizes can be pinned and full subgroups required in compute
+    bool subgroup_shuffle = false;      // basic and shuffle operations in compute shaders
+
+    uint64_t max_storage_buffer_range = 0; // bytes
+    uint64_t max_allocation_bytes = 0;
+    uint32_t max_allocations = 0;
+    uint32_t max_shared_memory_bytes = 0;
+    uint32_t max_workgroup_invocations = 0;
+    uint32_t max_workgroup_size_x = 0;
+    uint32_t max_groups[3] = {0, 0, 0}; // per grid dimension
+    uint32_t max_bound_storage_buffers = 0; // per stage
+    uint64_t storage_buffer_alignment = 0;
+    float timestamp_period_ns = 0;      // 0: no timestamps on the compute queue
+    uint32_t timestamp_valid_bits = 0;
+    uint64_t device_local_bytes = 0;    // largest device-local heap
+
+    // Optional features the device offers, for display; what is used says so above.
+    std::vector<std::string> features;
+
+    VkPhysicalDeviceMemoryProperties memory = {};
+};
+
+// Every number of `caps` except what depends on enabled features: those are offered, not yet enabled.
+DeviceCaps probe_caps(const VkFunctions& vk, VkPhysicalDevice physical_device, uint32_t queue_family);
+
+} // namespace auspex

@@ -1,0 +1,87 @@
+// Builds one compute pipeline.
+#include "device/kernel.h"
+
+#include <utility>
+#include <vector>
+
+namespace auspex {
+
+Kernel& Kernel::operator=(Kernel&& other) noexcept {
+    if (this == &other) return *this;
+    release();
+    device_ = std::exchange(other.device_, nullptr);
+    name_ = std::move(other.name_);
+    set_layout_ = std::exchange(other.set_layout_, VK_NULL_HANDLE);
+    layout_ = std::exchange(other.layout_, VK_NULL_HANDLE);
+    pipeline_ = std::exchange(other.pipeline_, VK_NULL_HANDLE);
+    n_bindings_ = other.n_bindings_;
+    args_bytes_ = other.args_bytes_;
+    return *this;
+}
+
+void Kernel::release() {
+    if (!device_) return;
+    if (pipeline_) device_->vk.DestroyPipeline(device_->handle, pipeline_, nullptr);
+    if (layout_) device_->vk.DestroyPipelineLayout(device_->handle, layout_, nullptr);
+    if (set_layout_) device_->vk.DestroyDescriptorSetLayout(device_->handle, set_layout_, nullptr);
+    device_ = nullptr;
+}
+
+Result<Kernel> Kernel::create(Device& device, const KernelDesc& desc, VkPipelineCache cache) {
+    if (desc.spirv.empty()) return Status(Code::internal, "kernel " + desc.name + " was not built into this library");
+    Kernel kernel;
+    kernel.device_ = &device;
+    kernel.name_ = desc.name;
+    kernel.n_bindings_ = desc.n_bindings;
+    kernel.args_bytes_ = desc.args_bytes;
+
+    std::vector<VkDescriptorSetLayoutBinding> bindings(desc.n_bindings);
+    for (uint32_t i = 0; i < desc.n_bindings; ++i)
+        bindings[i] = {i, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr};
+    VkDescriptorSetLayoutCreateInfo set_info = {};
+    set_info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO;
+    set_info.bindingCount = desc.n_bindings;
+    set_info.pBindings = bindings.data();
+    AUSPEX_VK(device, CreateDescriptorSetLayout(device.handle, &set_info, nullptr, &kernel.set_layout_));
+
+    VkPushConstantRange range = {VK_SHADER_STAGE_COMPUTE_BIT, 0, desc.args_bytes};
+    VkPipelineLayoutCreateInfo layout_info = {};
+    layout_info.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO;
+    layout_info.setLayoutCount = 1;
+    layout_info.pSetLayouts = &kernel.set_layout_;
+    layout_info.pushConstantRangeCount = desc.args_bytes ? 1 : 0;
+    layout_info.pPushConstantRanges = &range;
+    AUSPEX_VK(device, CreatePipelineLayout(device.handle, &layout_info, nullptr, &kernel.layout_));
+
+    VkShaderModuleCreateInfo module_info = {};
+    module_info.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
+    module_info.codeSize = desc.spirv.size_bytes();
+    module_info.pCode = desc.spirv.data();
+    VkShaderModule module = VK_NULL_HANDLE;
+    AUSPEX_VK(device, CreateShaderModule(device.handle, &module_info, nullptr, &module));
+
+    std::vector<VkSpecializationMapEntry> entries(desc.constants.size());
+    for (uint32_t i = 0; i < entries.size(); ++i) entries[i] = {i, i * 4u, 4u};
+    VkSpecializationInfo specialization = {static_cast<uint32_t>(entries.size()), entries.data(),
+                                           desc.constants.size_bytes(), desc.constants.data()};
+    VkPipelineShaderStageRequiredSubgroupSizeCreateInfo pinned = {};
+    pinned.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO;
+    pinned.requiredSubgroupSize = desc.subgroup_size;
+    VkComputePipelineCreateInfo info = {};
+    info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
+    info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
+    info.stage.pNext = desc.subgroup_size ? &pinned : nullptr;
+    if (desc.subgroup_size) info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
+    info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+    info.stage.module = module;
+    info.stage.pName = "main";
+    info.stage.pSpecializationInfo = &specialization;
+    info.layout = kernel.layout_;
+    VkResult result = device.vk.CreateComputePipelines(device.handle, cache, 1, &info, nullptr, &kernel.pipeline_);
+    device.vk.DestroyShaderModule(device.handle, module, nullptr);
+    Status status = device.check(result, "vkCreateComputePipelines");
+    if (!status.ok()) return Status(status.code(), status.message() + " for kernel " + desc.name);
+    return kernel;
+}
+
+} // namespace auspex

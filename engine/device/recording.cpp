@@ -1,0 +1,200 @@
+// Records segments; every barrier of the engine is written here.
+#include "device/recording.h"
+
+#include <algorithm>
+
+namespace auspex {
+
+namespace {
+constexpr uint32_t kSetsPerPool = 128;
+constexpr uint32_t kBuffersPerPool = 1024;
+constexpr VkPipelineStageFlags kCompute = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
+constexpr VkPipelineStageFlags kComputeAndIndirect = kCompute | VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT;
+constexpr VkAccessFlags kShaderAccess = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
+constexpr VkAccessFlags kTransferAccess = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+} // namespace
+
+Result<std::unique_ptr<Recording>> Recording::create(Device& device, uint32_t max_regions) {
+    std::unique_ptr<Recording> recording(new Recording(device));
+    VkCommandPoolCreateInfo pool = {};
+    pool.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
+    pool.queueFamilyIndex = device.queue_family;
+    AUSPEX_VK(device, CreateCommandPool(device.handle, &pool, nullptr, &recording->pool_));
+    if (max_regions > 0 && device.caps.timestamp_period_ns > 0) {
+        VkQueryPoolCreateInfo queries = {};
+        queries.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO;
+        queries.queryType = VK_QUERY_TYPE_TIMESTAMP;
+        queries.queryCount = 2 * max_regions;
+        AUSPEX_VK(device, CreateQueryPool(device.handle, &queries, nullptr, &recording->queries_));
+        recording->max_regions_ = max_regions;
+    }
+    return recording;
+}
+
+Recording::~Recording() {
+    for (VkDescriptorPool pool : descriptor_pools_) device_->vk.DestroyDescriptorPool(device_->handle, pool, nullptr);
+    if (queries_) device_->vk.DestroyQueryPool(device_->handle, queries_, nullptr);
+    if (pool_) device_->vk.DestroyCommandPool(device_->handle, pool_, nullptr);
+}
+
+void Recording::begin_segment(const char* label) {
+    if (!ok()) return;
+    VkCommandBufferAllocateInfo info = {VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, nullptr, pool_,
+                                        VK_COMMAND_BUFFER_LEVEL_PRIMARY, 1};
+    VkCommandBuffer buffer = VK_NULL_HANDLE;
+    fail(device_->check(device_->vk.AllocateCommandBuffers(device_->handle, &info, &buffer), "vkAllocateCommandBuffers"));
+    if (!ok()) return;
+    segments_.push_back(buffer);
+    VkCommandBufferBeginInfo begin = {VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr, 0, nullptr};
+    fail(device_->check(device_->vk.BeginCommandBuffer(buffer, &begin), "vkBeginCommandBuffer"));
+    if (!ok()) return;
+    current_ = buffer;
+    if (device_->vk.CmdBeginDebugUtilsLabelEXT) {
+        VkDebugUtilsLabelEXT text = {VK_STRUCTURE_TYPE_DEBUG_UTILS_LABEL_EXT, nullptr, label, {0, 0, 0, 0}};
+        device_->vk.CmdBeginDebugUtilsLabelEXT(current_, &text);
+    }
+    // Submission order alone is no memory dependency: earlier submissions wrote what this one reads.
+    memory_barrier(kCompute | VK_PIPELINE_STAGE_TRANSFER_BIT | VK_PIPELINE_STAGE_HOST_BIT,
+                   kShaderAccess | kTransferAccess | VK_ACCESS_HOST_WRITE_BIT,
+                   kComputeAndIndirect | VK_PIPELINE_STAGE_TRANSFER_BIT,
+                   kShaderAccess | kTransferAccess | VK_ACCESS_INDIRECT_COMMAND_READ_BIT);
+}
+
+void Recording::end_segment() {
+    if (!ok() || !current_) return;
+    memory_barrier(kCompute | VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
+                   VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
+    if (device_->vk.CmdEndDebugUtilsLabelEXT) device_->vk.CmdEndDebugUtilsLabelEXT(current_);
+    fail(device_->check(device_->vk.EndCommandBuffer(current_), "vkEndCommandBuffer"));
+    current_ = VK_NULL_HANDLE;
+}
+
+void Recording::memory_barrier(VkPipelineStageFlags from, VkAccessFlags wrote, VkPipelineStageFlags to, VkAccessFlags reads) {
+    if (!ok()) return;
+    VkMemoryBarrier barrier = {VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, wrote, reads};
+    device_->vk.CmdPipelineBarrier(current_, from, to, 0, 1, &barrier, 0, nullptr, 0, nullptr);
+}
+
+void Recording::barrier() {
+    memory_barrier(kCompute, kShaderAccess, kComputeAndIndirect, kShaderAccess | VK_ACCESS_INDIRECT_COMMAND_READ_BIT);
+}
+
+void Recording::transfer_barrier() {
+    memory_barrier(kCompute | VK_PIPELINE_STAGE_TRANSFER_BIT, kShaderAccess | kTransferAccess,
+                   kCompute | VK_PIPELINE_STAGE_TRANSFER_BIT, kShaderAccess | kTransferAccess);
+}
+
+Result<VkDescriptorSet> Recording::allocate_set(const Kernel& kernel) {
+    VkDescriptorSet set = VK_NULL_HANDLE;
+    VkDescriptorSetLayout layout = kernel.set_layout();
+    VkDescriptorSetAllocateInfo info = {VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO, nullptr, VK_NULL_HANDLE, 1, &layout};
+    if (!descriptor_pools_.empty()) {
+        info.descriptorPool = descriptor_pools_.back();
+        VkResult result = device_->vk.AllocateDescriptorSets(device_->handle, &info, &set);
+        if (result == VK_SUCCESS) return set;
+        if (result != VK_ERROR_OUT_OF_POOL_MEMORY && result != VK_ERROR_FRAGMENTED_POOL)
+            return device_->check(result, "vkAllocateDescriptorSets");
+    }
+    VkDescriptorPoolSize size = {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, kBuffersPerPool};
+    VkDescriptorPoolCreateInfo pool_info = {};
+    pool_info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO;
+    pool_info.maxSets = kSetsPerPool;
+    pool_info.poolSizeCount = 1;
+    pool_info.pPoolSizes = &size;
+    VkDescriptorPool pool = VK_NULL_HANDLE;
+    AUSPEX_VK(*device_, CreateDescriptorPool(device_->handle, &pool_info, nullptr, &pool));
+    descriptor_pools_.push_back(pool);
+    info.descriptorPool = pool;
+    AUSPEX_VK(*device_, AllocateDescriptorSets(device_->handle, &info, &set));
+    return set;
+}
+
+void Recording::record_dispatch(const Kernel& kernel, const void* args, size_t args_bytes, const BufferView* bindings, size_t count) {
+    if (!ok()) return;
+    if (count != kernel.n_bindings() || args_bytes != kernel.args_bytes())
+        return fail({Code::internal, "kernel " + kernel.name() + " takes " + std::to_string(kernel.n_bindings()) +
+                                         " buffers and " + std::to_string(kernel.args_bytes()) + " bytes of arguments"});
+    auto set = allocate_set(kernel);
+    if (!set.ok()) return fail(set.status());
+    std::array<VkDescriptorBufferInfo, 16> infos;
+    std::array<VkWriteDescriptorSet, 16> writes;
+    if (count > infos.size()) return fail({Code::internal, "kernel " + kernel.name() + " binds too many buffers"});
+    for (uint32_t i = 0; i < count; ++i) {
+        if (bindings[i].size > device_->caps.max_storage_buffer_range)
+            return fail({Code::internal, "kernel " + kernel.name() + " binds " + std::to_string(bindings[i].size) +
+                                             " bytes, above the device's range"});
+        infos[i] = {bindings[i].buffer, bindings[i].offset, bindings[i].size};
+        writes[i] = {VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET, nullptr, set.value(), i, 0, 1, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                     nullptr, &infos[i], nullptr};
+    }
+    device_->vk.UpdateDescriptorSets(device_->handle, static_cast<uint32_t>(count), writes.data(), 0, nullptr);
+    device_->vk.CmdBindPipeline(current_, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.pipeline());
+    device_->vk.CmdBindDescriptorSets(current_, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.layout(), 0, 1, &set.value(), 0, nullptr);
+    if (args_bytes)
+        device_->vk.CmdPushConstants(current_, kernel.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0, static_cast<uint32_t>(args_bytes), args);
+}
+
+void Recording::dispatch_groups(Groups groups) {
+    if (!ok()) return;
+    const uint32_t* limit = device_->caps.max_groups;
+    if (groups.x > limit[0] || groups.y > limit[1] || groups.z > limit[2])
+        return fail({Code::internal, "a grid of " + std::to_string(groups.x) + "x" + std::to_string(groups.y) + "x" +
+                                         std::to_string(groups.z) + " workgroups exceeds the device's limits"});
+    device_->vk.CmdDispatch(current_, groups.x, groups.y, groups.z);
+}
+
+void Recording::dispatch_counts(BufferView counts) {
+    if (ok()) device_->vk.CmdDispatchIndirect(current_, counts.buffer, counts.offset);
+}
+
+void Recording::copy(BufferView from, BufferView to) {
+    if (!ok()) return;
+    VkBufferCopy region = {from.offset, to.offset, from.size};
+    device_->vk.CmdCopyBuffer(current_, from.buffer, to.buffer, 1, &region);
+}
+
+void Recording::fill(BufferView view, uint32_t value) {
+    if (ok()) device_->vk.CmdFillBuffer(current_, view.buffer, view.offset, view.size & ~3ull, value);
+}
+
+void Recording::begin_region(const char* name) {
+    if (!ok()) return;
+    if (device_->vk.CmdBeginDebugUtilsLabelEXT) {
+        VkDebugUtilsLabelEXT text = {VK_STRUCTURE_TYPE_DEBUG_UTILS_LABEL_EXT, nullptr, name, {0, 0, 0, 0}};
+        device_->vk.CmdBeginDebugUtilsLabelEXT(current_, &text);
+    }
+    region_open_ = regions_.size() < max_regions_;
+    if (!region_open_) return;
+    uint32_t query = 2 * static_cast<uint32_t>(regions_.size());
+    device_->vk.CmdResetQueryPool(current_, queries_, query, 2);
+    device_->vk.CmdWriteTimestamp(current_, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries_, query);
+    regions_.push_back({name, static_cast<uint32_t>(segments_.size() - 1)});
+}
+
+void Recording::end_region() {
+    if (!ok()) return;
+    if (region_open_)
+        device_->vk.CmdWriteTimestamp(current_, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries_, 2 * static_cast<uint32_t>(regions_.size()) - 1);
+    if (device_->vk.CmdEndDebugUtilsLabelEXT) device_->vk.CmdEndDebugUtilsLabelEXT(current_);
+    region_open_ = false;
+}
+
+Status Recording::finish() {
+    return status_;
+}
+
+std::vector<Recording::RegionTime> Recording::region_times() const {
+    std::vector<RegionTime> times;
+    std::vector<uint64_t> ticks(2 * regions_.size());
+    bool available = !regions_.empty() &&
+                     device_->vk.GetQueryPoolResults(device_->handle, queries_, 0, static_cast<uint32_t>(ticks.size()),
+                                                     ticks.size() * 8, ticks.data(), 8, VK_QUERY_RESULT_64_BIT) == VK_SUCCESS;
+    uint64_t mask = device_->caps.timestamp_valid_bits >= 64 ? ~0ull : (1ull << device_->caps.timestamp_valid_bits) - 1;
+    for (size_t i = 0; i < regions_.size(); ++i) {
+        double ms = available ? static_cast<double>((ticks[2 * i + 1] - ticks[2 * i]) & mask) * static_cast<double>(device_->caps.timestamp_period_ns) * 1e-6 : -1;
+        times.push_back({regions_[i].name, regions_[i].segment, ms});
+    }
+    return times;
+}
+
+} // namespace auspex

@@ -1,0 +1,103 @@
+// Command buffers recorded once and replayed: a list of segments, each safe to submit after any earlier work on the
+// queue, with the descriptor sets and timestamps they use. Recording functions keep the first error and go on doing
+// nothing, so that a forward pass reads like the paper; finish() tells.
+#pragma once
+
+#include "device/buffer.h"
+#include "device/kernel.h"
+
+#include <array>
+#include <cstring>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+namespace auspex {
+
+struct Groups {
+    uint32_t x = 1, y = 1, z = 1;
+};
+
+class Recording {
+  public:
+    // max_regions: timestamped regions; 0 for none.
+    static Result<std::unique_ptr<Recording>> create(Device& device, uint32_t max_regions);
+    ~Recording();
+    Recording(const Recording&) = delete;
+    Recording& operator=(const Recording&) = delete;
+
+    // A segment opens with a barrier from all earlier compute, transfer and host writes on this queue, and closes with
+    // one to the host. Everything is recorded between the two.
+    void begin_segment(const char* label);
+    void end_segment();
+
+    // Makes writes of earlier dispatches visible to later dispatches and to indirect arguments.
+    void barrier();
+
+    template <typename Args>
+    void dispatch(const Kernel& kernel, Groups groups, const Args& args, std::initializer_list<BufferView> bindings) {
+        static_assert(sizeof(Args) <= 128 && std::is_trivially_copyable_v<Args>);
+        record_dispatch(kernel, &args, sizeof(Args), bindings.begin(), bindings.size());
+        dispatch_groups(groups);
+    }
+    // group counts: three uints at `counts`
+    template <typename Args>
+    void dispatch_indirect(const Kernel& kernel, BufferView counts, const Args& args,
+                           std::initializer_list<BufferView> bindings) {
+        static_assert(sizeof(Args) <= 128 && std::is_trivially_copyable_v<Args>);
+        record_dispatch(kernel, &args, sizeof(Args), bindings.begin(), bindings.size());
+        dispatch_counts(counts);
+    }
+    void copy(BufferView from, BufferView to); // from.size bytes; transfer stage: put transfer_barrier() around
+    void fill(BufferView view, uint32_t value);
+    void transfer_barrier();                   // compute and transfer, both ways
+
+    // The time between here and end_region() goes by this name in labels and statistics. Regions do not nest.
+    void begin_region(const char* name);
+    void end_region();
+
+    // Remembers a failure that happened while recording (a kernel that could not be built).
+    void fail(Status status) {
+        if (status_.ok()) status_ = std::move(status);
+    }
+    bool ok() const { return status_.ok(); }
+    // The first error, if any. Afterwards the recording is fixed.
+    Status finish();
+
+    Device& device() const { return *device_; }
+    uint32_t n_segments() const { return static_cast<uint32_t>(segments_.size()); }
+    VkCommandBuffer segment(uint32_t index) const { return segments_[index]; }
+
+    struct RegionTime {
+        const char* name;
+        uint32_t segment; // in which it lies
+        double ms;        // < 0: not available
+    };
+    // Times of the last execution, which must be complete.
+    std::vector<RegionTime> region_times() const;
+
+  private:
+    explicit Recording(Device& device) : device_(&device) {}
+    void record_dispatch(const Kernel& kernel, const void* args, size_t args_bytes, const BufferView* bindings, size_t count);
+    void dispatch_groups(Groups groups);
+    void dispatch_counts(BufferView counts);
+    Result<VkDescriptorSet> allocate_set(const Kernel& kernel);
+    void memory_barrier(VkPipelineStageFlags from, VkAccessFlags wrote, VkPipelineStageFlags to, VkAccessFlags reads);
+
+    Device* device_;
+    Status status_;
+    VkCommandPool pool_ = VK_NULL_HANDLE;
+    std::vector<VkCommandBuffer> segments_;
+    VkCommandBuffer current_ = VK_NULL_HANDLE;
+    std::vector<VkDescriptorPool> descriptor_pools_;
+    VkQueryPool queries_ = VK_NULL_HANDLE;
+    uint32_t max_regions_ = 0;
+    struct Region {
+        const char* name;
+        uint32_t segment;
+    };
+    std::vector<Region> regions_;
+    bool region_open_ = false;
+};
+
+} // namespace auspex

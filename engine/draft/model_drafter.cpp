@@ -1,0 +1,39 @@
+// Records one draft step: pass, head, pick.
+#include "draft/model_drafter.h"
+
+#include "shared/slot_state.h"
+
+namespace auspex {
+
+void record_draft_step(Recorder& to, const LlamaModel& draft, const DraftBuffers& b, uint32_t step, uint32_t draft_len,
+                       uint32_t batch) {
+    const uint32_t vocab = draft.config().vocab_size;
+    const bool first = step == 0;
+    const uint32_t rows_per_slot = first ? 2 : 1;
+    const uint32_t n_rows = rows_per_slot * batch;
+    const uint64_t first_row = gpu::draft_pass_first_row(batch, step);
+    Pass pass = {.rows = b.rows.sub(first_row * sizeof(gpu::Row), n_rows * sizeof(gpu::Row)),
+                 .counts = first ? b.counts_first : b.counts_next,
+                 .n_rows = n_rows};
+    draft.record_embedding(to, pass);
+    draft.record_layers(to, pass, 0, draft.config().n_layers);
+    draft.record_head(to, b.logits,
+                      {.n = batch,
+                       .first_row = rows_per_slot - 1,
+                       .row_step = rows_per_slot,
+                       .logits_first = step * vocab,
+                       .logits_stride = draft_len * vocab});
+    record_vocab_partials(to, b.logits, b.state, b.round_slots, b.partials,
+                          {.vocab = vocab,
+                           .n_rows = batch,
+                           .rows_per_slot = 1,
+                           .first_offset = step + 1,
+                           .with_noise = true,
+                           .logits_first = step,
+                           .logits_step = draft_len});
+    to.cmd.barrier();
+    record_pick_draft(to, b.partials, b.choices, b.target_rows, b.rows, vocab, batch, step, draft_len);
+    to.cmd.barrier();
+}
+
+} // namespace auspex

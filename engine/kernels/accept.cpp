@@ -1,0 +1,35 @@
+// Records the acceptance: test, race, commit.
+#include "kernels/accept.h"
+
+#include "base/checked.h"
+#include "kernels/vocab.h"
+#include "shared/accept_args.h"
+
+namespace auspex {
+
+void record_accept(Recorder& to, const AcceptBuffers& b, const AcceptShape& shape) {
+    const Kernel* test = to.kernel({"accept_test", 8, sizeof(gpu::AcceptTestArgs), false, {}});
+    const Kernel* race = to.kernel({"accept_race", 8, sizeof(gpu::AcceptRaceArgs), true, {to.tuning().lanes}});
+    const Kernel* commit = to.kernel({"accept_commit", 7, sizeof(gpu::AcceptCommitArgs), false, {}});
+    if (!test || !race || !commit) return;
+    uint32_t n_chunks = vocab_chunks(shape.vocab);
+    uint32_t groups = ceil_div(shape.batch, 32u);
+    to.cmd.dispatch(*test, {groups, 1, 1},
+                    gpu::AcceptTestArgs{.batch = shape.batch, .draft_len = shape.draft_len, .vocab = shape.vocab},
+                    {b.target_logits, b.draft_logits, b.target_choices, b.draft_choices, b.state, b.round_slots, b.target_rows,
+                     b.plans});
+    to.cmd.barrier();
+    to.cmd.dispatch(*race, {n_chunks, shape.batch, 1},
+                    gpu::AcceptRaceArgs{.batch = shape.batch, .draft_len = shape.draft_len, .vocab = shape.vocab, .n_chunks = n_chunks},
+                    {b.target_logits, b.draft_logits, b.target_choices, b.draft_choices, b.state, b.round_slots, b.plans,
+                     b.race_partials});
+    to.cmd.barrier();
+    to.cmd.dispatch(*commit, {groups, 1, 1},
+                    gpu::AcceptCommitArgs{.batch = shape.batch,
+                                          .draft_len = shape.draft_len,
+                                          .n_chunks = n_chunks,
+                                          .history_stride = shape.history_stride},
+                    {b.race_partials, b.plans, b.round_slots, b.target_rows, b.state, b.history, b.records});
+}
+
+} // namespace auspex

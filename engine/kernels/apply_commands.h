@@ -1,0 +1,20 @@
+// Writes the host's commands into GPU-owned state.
+#pragma once
+
+#include "kernels/kernel_library.h"
+
+namespace auspex {
+
+struct CommandTargets {
+    BufferView count;        // 1 uint
+    BufferView commands;     // (max_commands) SlotCommand
+    BufferView state;        // (slots) SlotState
+    BufferView history;      // (slots, history_stride) uint
+    BufferView target_pages; // (slots, pages_per_slot) uint
+    BufferView draft_pages;  // (slots, pages_per_slot) uint
+};
+
+void record_apply_commands(Recorder& to, const CommandTargets& buffers, uint32_t max_commands, uint32_t history_stride,
+                           uint32_t pages_per_slot);
+
+} // namespace auspex

@@ -1,0 +1,43 @@
+// Records split attention and the combination of its splits.
+#include "kernels/attention.h"
+
+#include "shared/attention_args.h"
+
+#include <cmath>
+
+namespace auspex {
+
+void record_attention(Recorder& to, const AttentionShape& shape, BufferView qkv, BufferView rows, BufferView pages,
+                      BufferView k, BufferView v, BufferView partials, uint32_t max_splits, BufferView counts) {
+    const Kernel* kernel = to.kernel({"attention",
+                                      6,
+                                      sizeof(gpu::AttentionArgs),
+                                      true,
+                                      {to.tuning().lanes, shape.head_dim, shape.n_heads / shape.n_kv_heads,
+                                       shape.cache_dtype == DType::f32 ? 1u : 0u}});
+    if (!kernel) return;
+    to.cmd.dispatch_indirect(*kernel, counts,
+                             gpu::AttentionArgs{.n_heads = shape.n_heads,
+                                                .n_kv_heads = shape.n_kv_heads,
+                                                .pages_per_slot = shape.pages_per_slot,
+                                                .n_pages = shape.n_pages,
+                                                .page_size = shape.page_size,
+                                                .split = to.tuning().attention_split,
+                                                .max_splits = max_splits,
+                                                .scale = 1.0f / std::sqrt(static_cast<float>(shape.head_dim))},
+                             {qkv, rows, pages, k, v, partials});
+}
+
+void record_combine(Recorder& to, const AttentionShape& shape, BufferView partials, BufferView rows, BufferView y,
+                    uint32_t max_splits, uint32_t n_rows) {
+    const Kernel* kernel = to.kernel({"combine", 3, sizeof(gpu::CombineArgs), false, {}});
+    if (!kernel) return;
+    to.cmd.dispatch(*kernel, {shape.n_heads, n_rows, 1},
+                    gpu::CombineArgs{.n_heads = shape.n_heads,
+                                     .head_dim = shape.head_dim,
+                                     .split = to.tuning().attention_split,
+                                     .max_splits = max_splits},
+                    {partials, rows, y});
+}
+
+} // namespace auspex

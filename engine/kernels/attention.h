@@ -1,0 +1,17 @@
+// Paged attention in splits at absolute positions, and the combination of the splits.
+#pragma once
+
+#include "kernels/rope_append.h"
+
+namespace auspex {
+
+// qkv, rows, pages, k, v as in rope_append, with q rotated. partials: (n_rows, n_heads, max_splits, head_dim + 2) f32.
+// counts: the indirect grid {splits, n_kv_heads, n_rows}, written by rows.comp or replay_rows.comp.
+void record_attention(Recorder& to, const AttentionShape& shape, BufferView qkv, BufferView rows, BufferView pages,
+                      BufferView k, BufferView v, BufferView partials, uint32_t max_splits, BufferView counts);
+
+// y: (n_rows, n_heads · head_dim) f32; inactive rows become zeros.
+void record_combine(Recorder& to, const AttentionShape& shape, BufferView partials, BufferView rows, BufferView y,
+                    uint32_t max_splits, uint32_t n_rows);
+
+} // namespace auspex

@@ -1,0 +1,23 @@
+// Records the embedding gather, once per shard of the table.
+#include "kernels/embed.h"
+
+#include "shared/embed_args.h"
+
+namespace auspex {
+
+void record_embed(Recorder& to, const Tensor& table, BufferView rows, uint32_t n_rows, BufferView x, uint32_t x_stride) {
+    const Kernel* kernel = to.kernel({"embed", 3, sizeof(gpu::EmbedArgs), false, {static_cast<uint32_t>(table.dtype)}});
+    if (!kernel) return;
+    for (const Shard& shard : table.shards)
+        to.cmd.dispatch(*kernel, {n_rows, 1, 1},
+                        gpu::EmbedArgs{.n_rows = n_rows,
+                                       .width = table.cols,
+                                       .table_blocks = table.blocks(),
+                                       .first_token = shard.first_row,
+                                       .n_tokens = shard.n_rows,
+                                       .table_tokens = table.rows,
+                                       .x_stride = x_stride},
+                        {shard.buffer.view(), rows, x});
+}
+
+} // namespace auspex

@@ -1,0 +1,81 @@
+// Builds kernels on demand and keeps the driver's pipeline cache in a file that the host names.
+#include "kernels/kernel_library.h"
+
+#include "kernels/embedded_shaders.h"
+
+#include <cstdio>
+#include <vector>
+
+namespace auspex {
+
+Result<std::unique_ptr<KernelLibrary>> KernelLibrary::create(Device& device, const Tuning& tuning, const std::string& cache_folder) {
+    std::unique_ptr<KernelLibrary> library(new KernelLibrary(device, tuning));
+    std::string stored;
+    if (!cache_folder.empty()) {
+        library->cache_path_ = cache_folder + "/pipelines-" + std::to_string(device.caps.vendor_id) + "-" +
+                               std::to_string(device.caps.driver_id) + ".bin";
+        auto file = read_text_file(library->cache_path_, 256u << 20);
+        if (file.ok()) stored = std::move(file).value();
+    }
+    VkPipelineCacheCreateInfo info = {};
+    info.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO;
+    info.initialDataSize = stored.size();
+    info.pInitialData = stored.data();
+    VkResult result = device.vk.CreatePipelineCache(device.handle, &info, nullptr, &library->cache_);
+    if (result != VK_SUCCESS && !stored.empty()) { // a damaged file is no reason to fail
+        info.initialDataSize = 0;
+        result = device.vk.CreatePipelineCache(device.handle, &info, nullptr, &library->cache_);
+    }
+    AUSPEX_TRY(device.check(result, "vkCreatePipelineCache"));
+    return library;
+}
+
+KernelLibrary::~KernelLibrary() {
+    kernels_.clear();
+    if (cache_) device_->vk.DestroyPipelineCache(device_->handle, cache_, nullptr);
+}
+
+Result<const Kernel*> KernelLibrary::get(const KernelId& id) {
+    bool by_shuffles = id.has_subgroup_variant && tuning_.subgroup;
+    std::string shader = std::string(id.shader) + (by_shuffles ? ".subgroup" : "");
+    std::string key = shader;
+    for (uint32_t constant : id.constants) key += "," + std::to_string(constant);
+    auto found = kernels_.find(key);
+    if (found != kernels_.end()) return static_cast<const Kernel*>(found->second.get());
+    auto replaced = replaced_.find(shader);
+    KernelDesc desc;
+    desc.name = key;
+    desc.spirv = replaced != replaced_.end() ? replaced->second : embedded_shader(shader);
+    desc.n_bindings = id.n_bindings;
+    desc.args_bytes = id.args_bytes;
+    desc.constants = id.constants;
+    desc.subgroup_size = by_shuffles ? tuning_.pinned_subgroup_size : 0;
+    AUSPEX_TRY_ASSIGN(kernel, Kernel::create(*device_, desc, cache_));
+    auto [at, inserted] = kernels_.emplace(key, std::make_unique<Kernel>(std::move(kernel)));
+    return static_cast<const Kernel*>(at->second.get());
+}
+
+void KernelLibrary::save_cache() const {
+    if (cache_path_.empty() || device_->lost()) return;
+    size_t size = 0;
+    if (device_->vk.GetPipelineCacheData(device_->handle, cache_, &size, nullptr) != VK_SUCCESS || size == 0) return;
+    std::vector<char> data(size);
+    if (device_->vk.GetPipelineCacheData(device_->handle, cache_, &size, data.data()) != VK_SUCCESS) return;
+    // Written beside and renamed, so that a reader never meets half a file.
+    std::string temporary = cache_path_ + ".tmp";
+    std::FILE* file = std::fopen(temporary.c_str(), "wb");
+    if (!file) return;
+    bool complete = std::fwrite(data.data(), 1, size, file) == size;
+    complete = std::fclose(file) == 0 && complete;
+    if (!complete || std::rename(temporary.c_str(), cache_path_.c_str()) != 0) std::remove(temporary.c_str());
+}
+
+const Kernel* Recorder::kernel(const KernelId& id) {
+    if (!cmd.ok()) return nullptr;
+    auto kernel = kernels.get(id);
+    if (kernel.ok()) return kernel.value();
+    cmd.fail(kernel.status());
+    return nullptr;
+}
+
+} // namespace auspex

@@ -1,0 +1,60 @@
+// Kernels by name and constants, built at first use and kept. Knows which variant of a shader fits the device.
+#pragma once
+
+#include "device/kernel.h"
+#include "device/recording.h"
+#include "kernels/tuning.h"
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace auspex {
+
+struct KernelId {
+    const char* shader;              // stem of the .comp file
+    uint32_t n_bindings;
+    uint32_t args_bytes;
+    bool has_subgroup_variant = false; // "<shader>.subgroup" exists: reductions by shuffles
+    std::vector<uint32_t> constants;   // specialization constants 0…n-1
+};
+
+class KernelLibrary {
+  public:
+    // cache_folder: where compiled pipelines are kept between runs; empty: nowhere.
+    static Result<std::unique_ptr<KernelLibrary>> create(Device& device, const Tuning& tuning, const std::string& cache_folder);
+    ~KernelLibrary();
+    KernelLibrary(const KernelLibrary&) = delete;
+    KernelLibrary& operator=(const KernelLibrary&) = delete;
+
+    Result<const Kernel*> get(const KernelId& id);
+    // From now on `shader` (a stem, or a stem with ".subgroup") means this SPIR-V: for tests with planted faults.
+    void replace(const std::string& shader, std::span<const uint32_t> spirv) { replaced_[shader] = spirv; }
+
+    Device& device() const { return *device_; }
+    const Tuning& tuning() const { return tuning_; }
+    void save_cache() const; // best effort
+
+  private:
+    KernelLibrary(Device& device, const Tuning& tuning) : device_(&device), tuning_(tuning) {}
+    Device* device_;
+    Tuning tuning_;
+    std::string cache_path_;
+    VkPipelineCache cache_ = VK_NULL_HANDLE;
+    std::map<std::string, std::span<const uint32_t>> replaced_;
+    std::map<std::string, std::unique_ptr<Kernel>> kernels_;
+};
+
+// What a record function needs: where to record, and the kernels to record with.
+struct Recorder {
+    Recording& cmd;
+    KernelLibrary& kernels;
+
+    const Tuning& tuning() const { return kernels.tuning(); }
+    // Null after a failure, which the recording remembers.
+    const Kernel* kernel(const KernelId& id);
+};
+
+} // namespace auspex

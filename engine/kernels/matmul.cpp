@@ -1,0 +1,34 @@
+// Records the prompt kernel.
+#include "kernels/matmul.h"
+
+#include "base/checked.h"
+#include "shared/matmul_args.h"
+
+namespace auspex {
+
+void record_matmul(Recorder& to, const Tensor& weight, BufferView x, BufferView y, uint32_t n_rows, uint32_t y_stride, bool add) {
+    const Tuning& tuning = to.tuning();
+    constexpr uint32_t kOuts = 2; // per invocation
+    uint32_t local = tuning.lanes;
+    const Kernel* kernel = to.kernel({"matmul",
+                                      3,
+                                      sizeof(gpu::MatmulArgs),
+                                      false,
+                                      {local, static_cast<uint32_t>(weight.dtype), add ? 1u : 0u, tuning.matmul_rows, kOuts}});
+    if (!kernel) return;
+    uint32_t max_x = to.cmd.device().caps.max_groups[0];
+    for (const Shard& shard : weight.shards) {
+        uint32_t groups = ceil_div(shard.n_rows, local * kOuts);
+        Groups grid = {std::min(groups, max_x), ceil_div(groups, std::min(groups, max_x)), ceil_div(n_rows, tuning.matmul_rows)};
+        to.cmd.dispatch(*kernel, grid,
+                        gpu::MatmulArgs{.k_blocks = weight.blocks(),
+                                        .n_out = shard.n_rows,
+                                        .first_out = shard.first_row,
+                                        .n_rows = n_rows,
+                                        .x_stride = weight.padded_cols / 4,
+                                        .y_stride = y_stride},
+                        {shard.buffer.view(), x, y});
+    }
+}
+
+} // namespace auspex

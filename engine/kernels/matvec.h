@@ -1,0 +1,16 @@
+// The row family: y[r][o] (+)= Σ_k weight[o][k] · x[r][k] for 1…16 rows, more in tiles; bitwise independent of n_rows.
+#pragma once
+
+#include "kernels/kernel_library.h"
+#include "tensor/tensor.h"
+
+namespace auspex {
+
+// x: (n_rows, weight.padded_cols) f32 with zero padding; y: f32, row r at y_first + r · y_stride. add: y += instead of y =.
+void record_matvec(Recorder& to, const Tensor& weight, BufferView x, BufferView y, uint32_t n_rows, uint32_t y_stride, bool add,
+                   uint32_t y_first = 0);
+
+// The row count that is built and used for a pass of n_rows.
+uint32_t matvec_tile_rows(const Tuning& tuning, uint32_t n_rows);
+
+} // namespace auspex

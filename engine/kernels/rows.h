@@ -1,0 +1,32 @@
+// Makes the rows of a pass on the GPU: from slot states (a round), or from a list of known positions (a replay).
+#pragma once
+
+#include "kernels/kernel_library.h"
+
+namespace auspex {
+
+struct RoundRows {
+    BufferView batch;       // (batch) uint
+    BufferView state;       // (slots) SlotState
+    BufferView history;     // (slots, history_stride) uint
+    BufferView round_slots; // (batch) RoundSlot
+    BufferView target_rows; // (batch, draft_len + 1) Row
+    BufferView draft_rows;  // regions of Row, see draft_pass_first_row
+    BufferView counts;      // 9 uint, see rows_args.h
+};
+
+struct RoundShape {
+    uint32_t batch;
+    uint32_t draft_len; // K of this recording
+    uint32_t history_stride;
+    uint32_t target_kv_heads;
+    uint32_t draft_kv_heads;
+};
+
+void record_rows(Recorder& to, const RoundRows& buffers, const RoundShape& shape);
+
+// list: (n_rows, 2) uint; counts: 3 uint.
+void record_replay_rows(Recorder& to, BufferView list, BufferView history, BufferView rows, BufferView counts, uint32_t n_rows,
+                        uint32_t history_stride, uint32_t n_kv_heads);
+
+} // namespace auspex

@@ -1,0 +1,17 @@
+// Records SwiGLU.
+#include "kernels/swiglu.h"
+
+#include "base/checked.h"
+#include "shared/swiglu_args.h"
+
+namespace auspex {
+
+void record_swiglu(Recorder& to, BufferView gate_up, BufferView y, uint32_t n_rows, uint32_t width) {
+    const Kernel* kernel = to.kernel({"swiglu", 2, sizeof(gpu::SwigluArgs), false, {}});
+    if (!kernel) return;
+    uint32_t stride = round_up<uint32_t>(width, 8);
+    to.cmd.dispatch(*kernel, {ceil_div(stride, 64u), n_rows, 1},
+                    gpu::SwigluArgs{.n_rows = n_rows, .width = width, .y_stride = stride}, {gate_up, y});
+}
+
+} // namespace auspex

@@ -1,0 +1,48 @@
+// The tables. Every workaround names what it is for.
+#include "kernels/tuning.h"
+
+#include <algorithm>
+
+namespace auspex {
+
+namespace {
+constexpr uint32_t kVendorNvidia = 0x10de;
+
+bool is_llvmpipe(const DeviceCaps& caps) {
+    return caps.driver_id == VK_DRIVER_ID_MESA_LLVMPIPE;
+}
+} // namespace
+
+Tuning choose_tuning(const DeviceCaps& caps) {
+    Tuning tuning;
+    // One subgroup size for every kernel, or none: shuffles need to know it. NVIDIA and llvmpipe have one size.
+    bool one_size = caps.subgroup_size_control || caps.vendor_id == kVendorNvidia || is_llvmpipe(caps);
+    uint32_t lanes = caps.subgroup_size;
+    if (caps.subgroup_size_control && caps.subgroup_size_min <= 32 && 32 <= caps.subgroup_size_max) lanes = 32;
+    bool power_of_two = lanes >= 4 && lanes <= 64 && (lanes & (lanes - 1)) == 0;
+    tuning.subgroup = caps.subgroup_shuffle && one_size && power_of_two;
+    tuning.lanes = tuning.subgroup ? lanes : 32;
+    tuning.pinned_subgroup_size = tuning.subgroup && caps.subgroup_size_control ? lanes : 0;
+
+    if (caps.type == VK_PHYSICAL_DEVICE_TYPE_CPU) {
+        // Compute-bound: every row count is built, and many outputs share the activations a team loads.
+        tuning.matvec_rows = {1, 2, 3, 4, 5, 6, 7, 8, 12, 16};
+        tuning.matvec_outs = 8;
+        tuning.matvec_outs_many = 8;
+    } else {
+        // Memory-bound: padding rows is free, few variants; four teams keep enough loads in flight.
+        tuning.matvec_rows = {1, 2, 4, 8, 16};
+        tuning.matvec_teams = 4;
+        tuning.matvec_outs = 2;
+        tuning.matvec_outs_many = 2;
+        tuning.matmul_rows = 16;
+    }
+    tuning.matvec_teams = std::min(tuning.matvec_teams, std::max(caps.max_workgroup_invocations / tuning.lanes, 1u));
+    return tuning;
+}
+
+std::string Tuning::numerics_id() const {
+    return "n1-l" + std::to_string(lanes) + "-s" + std::to_string(attention_split);
+}
+
+} // namespace auspex

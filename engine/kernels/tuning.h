@@ -1,0 +1,31 @@
+// Per-device numbers: the only place that knows vendors. Bit-changing knobs follow from caps alone and make up the
+// numerics id; bit-neutral ones may be chosen by timing.
+#pragma once
+
+#include "device/device_caps.h"
+
+#include <string>
+#include <vector>
+
+namespace auspex {
+
+struct Tuning {
+    // Bit-changing.
+    uint32_t lanes = 32;            // invocations that share one reduction; a power of two
+    uint32_t attention_split = 128; // keys per attention split, a multiple of the page size
+    // Bit-neutral.
+    bool subgroup = false;                    // reductions by shuffles; lanes is the pinned subgroup size
+    uint32_t pinned_subgroup_size = 0;        // 0: the device has one size, or shared memory is used
+    uint32_t matvec_teams = 1;                // teams of lanes per workgroup
+    uint32_t matvec_outs = 4;                 // outputs per team for passes of few rows
+    uint32_t matvec_outs_many = 4;            // … of more than matvec_few_rows rows
+    uint32_t matvec_few_rows = 4;
+    std::vector<uint32_t> matvec_rows;        // row counts built, ascending; larger passes run in tiles of the last
+    uint32_t matmul_rows = 8;                 // rows per invocation of the prompt kernel (its one tile shape)
+
+    std::string numerics_id() const;
+};
+
+Tuning choose_tuning(const DeviceCaps& caps);
+
+} // namespace auspex

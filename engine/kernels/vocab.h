@@ -1,0 +1,32 @@
+// Logits to one choice per row: argmax, temperature softmax sums, Gumbel-argmax sampling of drafts.
+#pragma once
+
+#include "kernels/kernel_library.h"
+
+namespace auspex {
+
+uint32_t vocab_chunks(uint32_t vocab);
+
+struct VocabShape {
+    uint32_t vocab;
+    uint32_t n_rows;
+    uint32_t rows_per_slot; // rows of batch entry b are b · rows_per_slot …
+    uint32_t first_offset;  // row j of an entry samples the token of position start + first_offset + j
+    bool with_noise;        // drafts: rows with temperature are sampled, not maximised
+    uint32_t logits_first = 0; // row r lies at row logits_first + r · logits_step of the logits
+    uint32_t logits_step = 1;
+};
+
+// logits: rows of (vocab) f32; state: (slots) SlotState; round_slots: (batch) RoundSlot;
+// partials: (n_rows, vocab_chunks(vocab)) VocabChoice.
+void record_vocab_partials(Recorder& to, BufferView logits, BufferView state, BufferView round_slots, BufferView partials,
+                           const VocabShape& shape);
+
+// Reduces the chunks of n_rows rows into choices: (n_rows) VocabChoice.
+void record_pick(Recorder& to, BufferView partials, BufferView choices, uint32_t n_rows, uint32_t vocab);
+
+// The same for draft `step` of every batch entry: choices (batch, draft_len) VocabChoice; the tokens go into target_rows and draft_rows (see rows.h).
+void record_pick_draft(Recorder& to, BufferView partials, BufferView choices, BufferView target_rows, BufferView draft_rows,
+                       uint32_t vocab, uint32_t batch, uint32_t step, uint32_t draft_len);
+
+} // namespace auspex

@@ -1,0 +1,49 @@
+// Where weights come from: named tensors whose bytes can be read in pieces. Readers check everything the file claims
+// before the first byte is used; who uploads decides when and how much to read.
+#pragma once
+
+#include "base/status.h"
+#include "model/llama_config.h"
+#include "tensor/dtype.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace auspex {
+
+struct TensorInfo {
+    std::string name;            // Hugging Face name, e.g. "model.layers.0.mlp.down_proj.weight"
+    DType dtype = DType::f32;    // bf16, f16 or f32
+    std::vector<uint64_t> shape; // slowest dimension first
+    uint64_t bytes = 0;          // product of shape × dtype, overflow-checked
+};
+
+class Checkpoint {
+  public:
+    virtual ~Checkpoint() = default;
+    virtual const LlamaConfig& config() const = 0;
+    virtual const std::string& name() const = 0;                            // folder or description, for messages
+    virtual const TensorInfo* find(std::string_view tensor_name) const = 0; // null when absent
+    // Copies bytes [offset, offset + out.size()) of a tensor; the range lies inside it.
+    virtual Status read(const TensorInfo& tensor, uint64_t offset, std::span<std::byte> out) const = 0;
+};
+
+// `folder` holds config.json and model.safetensors (one file).
+Result<std::unique_ptr<Checkpoint>> open_huggingface_checkpoint(const std::string& folder);
+
+// Random weights of a given shape, made as they are read and a pure function of (seed, tensor name, element index).
+// `scale` is the standard deviation of matrix elements (norm weights are 1 plus a tenth of that). dtype: f16 or bf16 or
+// f32. untied models get "lm_head.weight".
+struct SyntheticModel {
+    LlamaConfig config;
+    DType dtype = DType::f16;
+    uint64_t seed = 1;
+    float scale = 0.02f;
+};
+Result<std::unique_ptr<Checkpoint>> make_synthetic_checkpoint(const SyntheticModel& model);
+
+} // namespace auspex

@@ -1,0 +1,70 @@
+// One forward pass of a Llama over a list of rows: the file that reads like the paper. Rows, their keys and lengths come
+// from buffers, so a recorded pass stays valid as text grows. It does not sample and does not know of drafting.
+#pragma once
+
+#include "cache/kv_cache.h"
+#include "model/llama_weights.h"
+
+namespace auspex {
+
+// Which kernel family walks the weights. Every position has one family for life (design 3.5).
+enum class PassKind { rows, prompt };
+
+struct Pass {
+    BufferView rows;   // (n_rows) Row
+    BufferView counts; // 3 uint: attention grid
+    uint32_t n_rows;
+    PassKind kind = PassKind::rows;
+};
+
+// Scratch of one pass at a time; models take turns.
+struct Activations {
+    Buffer x;          // (max_rows, padded d) f32, the residual stream
+    Buffer normed;     // (max_rows, padded d) f32
+    Buffer qkv;        // (max_rows, n_heads + 2 · n_kv_heads, head_dim) f32
+    Buffer partials;   // (max_rows, n_heads, max_splits, head_dim + 2) f32
+    Buffer attended;   // (max_rows, n_heads · head_dim) f32
+    Buffer gate_up;    // (max_rows, 2, ffn) f32
+    Buffer ffn;        // (max_rows, padded ffn) f32
+    uint32_t max_rows = 0;
+};
+
+class LlamaModel {
+  public:
+    static Result<std::unique_ptr<LlamaModel>> create(Device& device, MemoryPool& memory, Uploader& uploader,
+                                                      const Tuning& tuning, LlamaWeights weights, const CacheShape& cache,
+                                                      uint32_t max_rows);
+
+    const LlamaConfig& config() const { return weights_.config; }
+    const LlamaWeights& weights() const { return weights_; }
+    KvCache& cache() { return *cache_; }
+    const KvCache& cache() const { return *cache_; }
+    uint32_t max_rows() const { return activations_.max_rows; }
+    BufferView hidden() const { return activations_.x.view(); } // residual stream after the last recorded layer
+
+    // Stages of a pass; barriers lie between and after them.
+    void record_embedding(Recorder& to, const Pass& pass) const;
+    void record_layers(Recorder& to, const Pass& pass, uint32_t begin, uint32_t end) const;
+    // Logits of n rows of the pass: row i is pass row first_row + i · row_step and goes to logits_first + i · logits_stride.
+    struct HeadRows {
+        uint32_t n;
+        uint32_t first_row = 0, row_step = 1;
+        uint32_t logits_first = 0, logits_stride; // f32
+    };
+    void record_head(Recorder& to, BufferView logits, const HeadRows& rows) const;
+
+    // Bytes of activations that one row needs, for choosing max_rows.
+    static uint64_t activation_bytes_per_row(const LlamaConfig& config, const Tuning& tuning, uint32_t max_context);
+
+  private:
+    LlamaModel() = default;
+    void record_matrix(Recorder& to, const Pass& pass, const Tensor& weight, const Buffer& x, const Buffer& y, uint32_t y_stride,
+                       bool add) const;
+    LlamaWeights weights_;
+    std::unique_ptr<KvCache> cache_;
+    Activations activations_;
+    Buffer rope_table_; // (max_context, head_dim / 2, 2) f32: cos, sin
+    uint32_t max_splits_ = 0;
+};
+
+} // namespace auspex

@@ -1,0 +1,33 @@
+// A Llama checkpoint on the device: every shape checked against the config, q/k/v and gate/up joined so that one
+// mat-vec reads them, weights kept in the precision of the file.
+#pragma once
+
+#include "model/checkpoint.h"
+#include "tensor/upload.h"
+
+namespace auspex {
+
+struct LlamaLayer {
+    Buffer attention_norm; // (d) f32
+    Tensor qkv;            // ((n_heads + 2 · n_kv_heads) · head_dim, d): q, k, v
+    Tensor output;         // (d, n_heads · head_dim)
+    Buffer ffn_norm;       // (d) f32
+    Tensor gate_up;        // (2 · ffn, d): gate, up
+    Tensor down;           // (d, ffn)
+};
+
+struct LlamaWeights {
+    LlamaConfig config;
+    Tensor embedding; // (vocab, d)
+    std::vector<LlamaLayer> layers;
+    Buffer final_norm; // (d) f32
+    Tensor lm_head;    // (vocab, d); empty when tied
+
+    const Tensor& head() const { return config.tied_embedding ? embedding : lm_head; }
+    uint64_t bytes() const;          // on the device
+    uint64_t bytes_per_pass() const; // read by one pass of one row: everything but the embedding gather
+};
+
+Result<LlamaWeights> load_llama_weights(Device& device, MemoryPool& memory, Uploader& uploader, const Checkpoint& checkpoint);
+
+} // namespace auspex

@@ -1,0 +1,208 @@
+// Random weights of a given shape, for measuring and testing shapes without a file. Fast enough to be made while they
+// are uploaded: one hash per four elements, each 16 bits of it choosing from a table of normal quantiles.
+#include "model/checkpoint.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <exception>
+#include <memory>
+
+namespace auspex {
+namespace {
+
+constexpr uint32_t table_bits = 12;
+constexpr uint32_t table_size = 1u << table_bits; // 8 KiB in 16 bits: stays in the first-level cache
+constexpr uint64_t block = 4;                     // elements per hash
+
+// The i-th of table_size equally likely values: the standard normal quantile at (i + 0.5) / table_size. Symmetric, so
+// the mean is exactly 0; the variance is 0.9997.
+std::array<double, table_size> normal_quantiles() {
+    std::array<double, table_size> table{};
+    for (uint32_t i = 0; i < table_size / 2; ++i) {
+        const double p = (i + 0.5) / table_size; // lower half: x < 0
+        double low = -8.0, high = 0.0;
+        for (int step = 0; step < 44; ++step) { // down to 1e-12
+            const double x = 0.5 * (low + high);
+            (0.5 * std::erfc(-x * std::sqrt(0.5)) < p ? low : high) = x;
+        }
+        table[i] = low;
+        table[table_size - 1 - i] = -low;
+    }
+    return table;
+}
+
+// Round to nearest even; inputs are finite and far below the f16 maximum, subnormals included.
+uint16_t f16_bits(float value) {
+    const uint32_t bits = std::bit_cast<uint32_t>(value);
+    const uint32_t sign = bits >> 16 & 0x8000u;
+    const float magnitude = std::fabs(value);
+    if (magnitude >= 65504.0f) return static_cast<uint16_t>(sign | 0x7bffu);
+    const int exponent = std::max(std::ilogb(magnitude == 0.0f ? 1e-10f : magnitude), -14);
+    const float step = std::ldexp(1.0f, exponent - 10);
+    const auto units = static_cast<uint32_t>(std::nearbyint(magnitude / step)); // 1024…2048, below 1024 if subnormal
+    const uint32_t biased = static_cast<uint32_t>(exponent + 14) << 10; // the 1024 adds the missing exponent step
+    return static_cast<uint16_t>(sign | (biased + units));
+}
+
+uint16_t bf16_bits(float value) {
+    const uint32_t bits = std::bit_cast<uint32_t>(value);
+    return static_cast<uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+// splitmix64's finaliser (Steele, Lea, Flood 2014): a bijection that scatters neighbouring counters.
+uint64_t scatter(uint64_t x) {
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+uint64_t name_key(uint64_t seed, std::string_view name) {
+    uint64_t hash = 0xcbf29ce484222325u; // FNV-1a
+    for (char c : name)
+        hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+    return scatter(hash ^ scatter(seed));
+}
+
+template <typename Element> struct Tables {
+    std::array<Element, table_size> matrix; // scale × z
+    std::array<Element, table_size> norm;   // 1 + scale/10 × z
+};
+
+template <typename Element>
+void make_block(const std::array<Element, table_size>& table, uint64_t key, uint64_t index, Element out[block]) {
+    const uint64_t hash = scatter(key + index);
+    for (uint32_t i = 0; i < block; ++i)
+        out[i] = table[hash >> (16 * i) & (table_size - 1)];
+}
+
+// Bytes [offset, offset + out.size()) of the endless tensor `key`; offset may cut an element in two.
+template <typename Element>
+void make_bytes(const std::array<Element, table_size>& table, uint64_t key, uint64_t offset, std::span<std::byte> out) {
+    Element elements[block];
+    uint64_t index = offset / sizeof elements;
+    size_t skip = offset % sizeof elements;
+    while (!out.empty()) {
+        make_block(table, key, index++, elements);
+        const size_t n = std::min(out.size(), sizeof elements - skip);
+        if (n == sizeof elements) {
+            std::memcpy(out.data(), elements, sizeof elements); // the constant size makes this one store
+        } else {
+            std::memcpy(out.data(), reinterpret_cast<const std::byte*>(elements) + skip, n);
+        }
+        out = out.subspan(n);
+        skip = 0;
+    }
+}
+
+class SyntheticCheckpoint : public Checkpoint {
+  public:
+    explicit SyntheticCheckpoint(const SyntheticModel& model)
+        : model_(model), name_("synthetic d=" + std::to_string(model.config.hidden_size) +
+                               ",layers=" + std::to_string(model.config.n_layers)) {
+        make_tables();
+        list_tensors();
+    }
+
+    const LlamaConfig& config() const override { return model_.config; }
+    const std::string& name() const override { return name_; }
+
+    const TensorInfo* find(std::string_view tensor_name) const override {
+        const auto it =
+            std::lower_bound(tensors_.begin(), tensors_.end(), tensor_name,
+                             [](const TensorInfo& tensor, std::string_view key) { return tensor.name < key; });
+        return it == tensors_.end() || it->name != tensor_name ? nullptr : &*it;
+    }
+
+    Status read(const TensorInfo& tensor, uint64_t offset, std::span<std::byte> out) const override {
+        if (offset > tensor.bytes || out.size() > tensor.bytes - offset)
+            return {Code::internal, name_ + ": read outside of tensor " + in_quotes(tensor.name)};
+        const uint64_t key = name_key(model_.seed, tensor.name);
+        const bool norm = tensor.shape.size() == 1;
+        if (model_.dtype == DType::f32) {
+            make_bytes(norm ? wide_->norm : wide_->matrix, key, offset, out);
+        } else {
+            make_bytes(norm ? narrow_->norm : narrow_->matrix, key, offset, out);
+        }
+        return ok_status();
+    }
+
+  private:
+    void make_tables() {
+        const auto quantiles = normal_quantiles();
+        (model_.dtype == DType::f32 ? void(wide_ = std::make_unique<Tables<float>>())
+                                    : void(narrow_ = std::make_unique<Tables<uint16_t>>()));
+        for (uint32_t i = 0; i < table_size; ++i) {
+            const auto matrix = static_cast<float>(model_.scale * quantiles[i]);
+            const auto norm = static_cast<float>(1.0 + 0.1 * model_.scale * quantiles[i]);
+            if (model_.dtype == DType::f32) {
+                wide_->matrix[i] = matrix;
+                wide_->norm[i] = norm;
+            } else {
+                const auto round = model_.dtype == DType::f16 ? f16_bits : bf16_bits;
+                narrow_->matrix[i] = round(matrix);
+                narrow_->norm[i] = round(norm);
+            }
+        }
+    }
+
+    void add(std::string name, std::vector<uint64_t> shape) {
+        uint64_t bytes = dtype_bytes(model_.dtype);
+        for (uint64_t dim : shape)
+            bytes *= dim; // at most 2^18 × 2^18 × 4 by the config's ranges
+        tensors_.push_back({std::move(name), model_.dtype, std::move(shape), bytes});
+    }
+
+    void list_tensors() {
+        const LlamaConfig& c = model_.config;
+        const uint64_t d = c.hidden_size, q = uint64_t{c.n_heads} * c.head_dim,
+                       kv = uint64_t{c.n_kv_heads} * c.head_dim;
+        add("model.embed_tokens.weight", {c.vocab_size, d});
+        for (uint32_t i = 0; i < c.n_layers; ++i) {
+            const std::string layer = "model.layers." + std::to_string(i) + ".";
+            add(layer + "input_layernorm.weight", {d});
+            add(layer + "self_attn.q_proj.weight", {q, d});
+            add(layer + "self_attn.k_proj.weight", {kv, d});
+            add(layer + "self_attn.v_proj.weight", {kv, d});
+            add(layer + "self_attn.o_proj.weight", {d, q});
+            add(layer + "post_attention_layernorm.weight", {d});
+            add(layer + "mlp.gate_proj.weight", {c.ffn_size, d});
+            add(layer + "mlp.up_proj.weight", {c.ffn_size, d});
+            add(layer + "mlp.down_proj.weight", {d, c.ffn_size});
+        }
+        add("model.norm.weight", {d});
+        if (!c.tied_embedding) add("lm_head.weight", {c.vocab_size, d});
+        std::sort(tensors_.begin(), tensors_.end(),
+                  [](const TensorInfo& a, const TensorInfo& b) { return a.name < b.name; });
+    }
+
+    SyntheticModel model_;
+    std::string name_;
+    std::vector<TensorInfo> tensors_;          // sorted by name
+    std::unique_ptr<Tables<float>> wide_;      // f32
+    std::unique_ptr<Tables<uint16_t>> narrow_; // f16 or bf16
+};
+
+} // namespace
+
+Result<std::unique_ptr<Checkpoint>> make_synthetic_checkpoint(const SyntheticModel& model) {
+    const std::string where = "synthetic model";
+    const Status config = check_llama_config(model.config, where);
+    if (config.code() == Code::bad_file) return Status(Code::invalid_argument, config.message()); // there is no file
+    AUSPEX_TRY(config);
+    if (model.dtype == DType::u32)
+        return Status(Code::invalid_argument, where + ": found dtype u32, expected f16, bf16 or f32");
+    if (!(model.scale > 0.0f && model.scale <= 100.0f))
+        return Status(Code::invalid_argument, where + ": found scale " + std::to_string(model.scale) +
+                                                  ", expected a number above 0 and at most 100");
+    try {
+        return std::unique_ptr<Checkpoint>(std::make_unique<SyntheticCheckpoint>(model));
+    } catch (const std::exception&) {
+        return Status(Code::out_of_host_memory, where + ": found no memory for its list of tensors");
+    }
+}
+
+} // namespace auspex

@@ -1,0 +1,20 @@
+// Known tokens into a filled cache: prompt chunks by the prompt kernels, draft catch-up over generated tokens by the row
+// kernels. The same for target and draft. Which positions take which path is the session's to decide.
+#pragma once
+
+#include "model/llama_forward.h"
+
+namespace auspex {
+
+struct ReplayBuffers {
+    BufferView list;    // (n_rows, 2) uint: slot (kNoSlot pads), position; host-written
+    BufferView history; // (slots, history_stride) uint
+    BufferView rows;    // (n_rows) Row
+    BufferView counts;  // 3 uint
+};
+
+// One segment's worth of work: rows from the list through all layers. Nothing is sampled, so there is no head.
+void record_replay(Recorder& to, const LlamaModel& model, const ReplayBuffers& buffers, uint32_t n_rows, PassKind kind,
+                   uint32_t history_stride);
+
+} // namespace auspex

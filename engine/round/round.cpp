@@ -1,0 +1,107 @@
+// The round on one screen.
+#include "round/round.h"
+
+#include "shared/accept_args.h"
+#include "shared/rows_args.h"
+
+#include <algorithm>
+
+namespace auspex {
+
+namespace {
+constexpr uint32_t kSlicesPerTargetPass = 4;
+
+// Ends one segment and opens the next when slicing.
+void cut(Recorder& to, bool sliced, const char* label) {
+    if (!sliced) return;
+    to.cmd.end_segment();
+    to.cmd.begin_segment(label);
+}
+} // namespace
+
+void record_round(Recorder& to, const RoundModels& models, const RoundBuffers& b, const TurnBuffers& turn, uint32_t draft_len,
+                  uint32_t batch, bool sliced) {
+    const LlamaModel& target = models.target;
+    const uint32_t n_layers = target.config().n_layers;
+    auto counts = [&](uint32_t first) { return b.counts.view(first * 4, 12); };
+
+    to.cmd.begin_segment("round");
+    record_commands(to, models, b, turn);
+    record_rows(to, {turn.batch.view(), b.state.view(), b.history.view(), b.round_slots.view(), b.target_rows.view(), b.draft_rows.view(), b.counts.view()},
+                {.batch = batch,
+                 .draft_len = draft_len,
+                 .history_stride = b.history_stride,
+                 .target_kv_heads = target.config().n_kv_heads,
+                 .draft_kv_heads = models.draft ? models.draft->config().n_kv_heads : 1});
+    to.cmd.barrier();
+
+    DraftBuffers draft = {b.draft_rows.view(),  b.target_rows.view(), counts(gpu::kCountsDraftFirst), counts(gpu::kCountsDraftNext), b.state.view(),
+                          b.round_slots.view(), b.draft_logits.view(), b.partials.view(),              b.draft_choices.view()};
+    for (uint32_t step = 0; step < draft_len; ++step) {
+        to.cmd.begin_region("draft");
+        record_draft_step(to, *models.draft, draft, step, draft_len, batch);
+        to.cmd.end_region();
+        cut(to, sliced, "draft");
+    }
+
+    VerifyBuffers verify = {b.target_rows.view(), counts(gpu::kCountsTarget), b.state.view(), b.round_slots.view(), b.target_logits.view(), b.partials.view(), b.target_choices.view()};
+    const uint32_t step = sliced ? std::max(1u, n_layers / kSlicesPerTargetPass) : n_layers;
+    for (uint32_t begin = 0; begin < n_layers; begin += step) {
+        to.cmd.begin_region("verify");
+        record_verify_layers(to, target, verify, draft_len, batch, begin, std::min(begin + step, n_layers));
+        to.cmd.end_region();
+        cut(to, sliced, "verify");
+    }
+    to.cmd.begin_region("verify");
+    record_verify_head(to, target, verify, draft_len, batch);
+    to.cmd.end_region();
+    cut(to, sliced, "accept");
+
+    to.cmd.begin_region("accept");
+    record_acceptance(to, {b.target_logits.view(), b.draft_logits.view(), b.target_choices.view(), b.draft_choices.view(), b.state.view(), b.history.view(),
+                           b.round_slots.view(), b.target_rows.view(), b.plans.view(), b.race_partials.view(), turn.records.view()},
+                      {.batch = batch, .draft_len = draft_len, .vocab = target.config().vocab_size, .history_stride = b.history_stride});
+    to.cmd.end_region();
+    to.cmd.end_segment();
+}
+
+void record_commands(Recorder& to, const RoundModels& models, const RoundBuffers& b, const TurnBuffers& turn) {
+    const KvCache& target = models.target.cache();
+    const KvCache& draft = models.draft ? models.draft->cache() : target;
+    record_apply_commands(to, {turn.count.view(), turn.commands.view(), b.state.view(), b.history.view(), target.page_table(), draft.page_table()},
+                          turn.max_commands, b.history_stride, target.pages_per_slot());
+    to.cmd.barrier();
+}
+
+Result<RoundBuffers> RoundBuffers::create(MemoryPool& memory, Uploader& uploader, uint32_t n_slots, uint32_t history_stride,
+                                          uint32_t max_batch, uint32_t max_draft_len, uint32_t vocab) {
+    RoundBuffers b;
+    b.history_stride = history_stride;
+    b.max_batch = max_batch;
+    b.max_draft_len = max_draft_len;
+    const uint64_t target_rows = uint64_t(max_batch) * (max_draft_len + 1), draft_rows = uint64_t(max_batch) * std::max(max_draft_len, 1u);
+    const uint64_t chunks = vocab_chunks(vocab);
+    auto make = [&](Buffer& buffer, uint64_t bytes) -> Status {
+        AUSPEX_TRY_ASSIGN(made, memory.create(bytes, MemoryUse::device));
+        AUSPEX_TRY(uploader.zero_and_wait(made.view()));
+        buffer = std::move(made);
+        return ok_status();
+    };
+    AUSPEX_TRY(make(b.state, n_slots * sizeof(gpu::SlotState)));
+    AUSPEX_TRY(make(b.history, uint64_t(n_slots) * history_stride * 4));
+    AUSPEX_TRY(make(b.round_slots, max_batch * sizeof(gpu::RoundSlot)));
+    AUSPEX_TRY(make(b.target_rows, target_rows * sizeof(gpu::Row)));
+    // The region size depends on the batch bucket; the largest bucket needs the most.
+    AUSPEX_TRY(make(b.draft_rows, gpu::draft_pass_first_row(max_batch, max_draft_len + 1) * sizeof(gpu::Row)));
+    AUSPEX_TRY(make(b.counts, 9 * 4));
+    AUSPEX_TRY(make(b.target_logits, target_rows * vocab * 4));
+    AUSPEX_TRY(make(b.draft_logits, draft_rows * vocab * 4));
+    AUSPEX_TRY(make(b.partials, target_rows * chunks * sizeof(gpu::VocabChoice)));
+    AUSPEX_TRY(make(b.target_choices, target_rows * sizeof(gpu::VocabChoice)));
+    AUSPEX_TRY(make(b.draft_choices, draft_rows * sizeof(gpu::VocabChoice)));
+    AUSPEX_TRY(make(b.plans, max_batch * sizeof(gpu::AcceptPlan)));
+    AUSPEX_TRY(make(b.race_partials, max_batch * chunks * sizeof(gpu::RacePartial)));
+    return b;
+}
+
+} // namespace auspex

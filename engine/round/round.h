@@ -1,0 +1,57 @@
+// One turn of the wheel, recorded: rows, K draft steps, one target pass, accept. Everything that varies between rounds
+// lies in buffers, so a recording is replayed for as long as K and the batch bucket stay.
+#pragma once
+
+#include "accept/acceptance.h"
+#include "draft/model_drafter.h"
+#include "kernels/apply_commands.h"
+#include "kernels/rows.h"
+#include "verify/verify.h"
+
+namespace auspex {
+
+// GPU state of all slots, and scratch of one round.
+struct RoundBuffers {
+    Buffer state;           // (slots) SlotState
+    Buffer history;         // (slots, history_stride) uint
+    Buffer round_slots;     // (batch) RoundSlot
+    Buffer target_rows;     // (batch, draft_len + 1) Row
+    Buffer draft_rows;      // regions of Row, see draft_pass_first_row
+    Buffer counts;          // 9 uint
+    Buffer target_logits;   // (batch, draft_len + 1, vocab) f32
+    Buffer draft_logits;    // (batch, draft_len, vocab) f32
+    Buffer partials;        // (batch · (draft_len + 1), vocab chunks) VocabChoice
+    Buffer target_choices;  // (batch, draft_len + 1) VocabChoice
+    Buffer draft_choices;   // (batch, draft_len) VocabChoice
+    Buffer plans;           // (batch) AcceptPlan
+    Buffer race_partials;   // (batch, vocab chunks) RacePartial
+    uint32_t history_stride = 0;
+    uint32_t max_batch = 0, max_draft_len = 0;
+
+    static Result<RoundBuffers> create(MemoryPool& memory, Uploader& uploader, uint32_t n_slots, uint32_t history_stride,
+                                       uint32_t max_batch, uint32_t max_draft_len, uint32_t vocab);
+};
+
+// What the host and the GPU exchange in one turn; two copies, used alternately.
+struct TurnBuffers {
+    Buffer batch;    // (max_batch) uint: slot of each entry, kNoSlot pads
+    Buffer count;    // 1 uint: number of commands
+    Buffer commands; // (max_commands) SlotCommand
+    Buffer list;     // (max replay rows, 2) uint
+    Buffer records;  // (max_batch) RoundRecord
+    uint32_t max_commands = 0;
+};
+
+struct RoundModels {
+    LlamaModel& target;
+    LlamaModel* draft; // null: every round is plain
+};
+
+// The host's commands take effect; first in every turn.
+void record_commands(Recorder& to, const RoundModels& models, const RoundBuffers& buffers, const TurnBuffers& turn);
+
+// The round for `batch` entries and K = draft_len. sliced: cut into segments at stage boundaries, for time budgets.
+void record_round(Recorder& to, const RoundModels& models, const RoundBuffers& buffers, const TurnBuffers& turn,
+                  uint32_t draft_len, uint32_t batch, bool sliced);
+
+} // namespace auspex

@@ -1,0 +1,38 @@
+// Collects SlotCommands.
+#include "session/command_writer.h"
+
+#include <cstring>
+
+namespace auspex {
+
+static_assert(sizeof(gpu::SlotState) == gpu::kSlotStateWords * 4);
+
+void CommandWriter::put(uint32_t op, uint32_t slot, uint32_t index, uint32_t value) {
+    auto [at, inserted] = index_.emplace(std::array<uint32_t, 3>{op, slot, index}, words_.size());
+    if (inserted) words_.push_back({op, slot, index, value});
+    else words_[at->second].value = value;
+}
+
+void CommandWriter::state(uint32_t slot, const gpu::SlotState& state) {
+    uint32_t words[gpu::kSlotStateWords];
+    std::memcpy(words, &state, sizeof words);
+    for (uint32_t i = 0; i < gpu::kSlotStateWords; ++i) state_word(slot, i, words[i]);
+}
+
+void CommandWriter::history(uint32_t slot, uint32_t first_position, std::span<const uint32_t> tokens) {
+    for (uint32_t i = 0; i < tokens.size(); ++i) put(gpu::kCommandHistory, slot, first_position + i, tokens[i]);
+}
+
+void CommandWriter::pages(uint32_t op, std::span<const PageChange> changes) {
+    for (const PageChange& change : changes) put(op, change.slot, change.logical_page, change.page);
+}
+
+void CommandWriter::flush(TurnBuffers& turn) {
+    uint32_t n = static_cast<uint32_t>(words_.size());
+    std::memcpy(turn.count.mapped(), &n, 4);
+    if (n > 0) std::memcpy(turn.commands.mapped(), words_.data(), n * sizeof(gpu::SlotCommand));
+    words_.clear();
+    index_.clear();
+}
+
+} // namespace auspex

@@ -1,0 +1,192 @@
+// Builds an engine from its description and checks what callers ask of it.
+#include "session/engine.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace auspex {
+
+namespace {
+constexpr uint32_t kPageSize = 16;       // tokens
+constexpr uint32_t kPromptChunk = 64;    // rows of one replay
+constexpr uint32_t kDefaultContext = 4096;
+constexpr uint32_t kCommandSlack = 16384; // commands beyond one whole prompt
+
+// Largest power of two of slots whose round fits every binding.
+uint32_t choose_batch(const DeviceCaps& caps, const LlamaConfig& config, uint32_t n_slots, uint32_t draft_len, uint64_t row_bytes) {
+    uint32_t batch = std::bit_ceil(n_slots);
+    auto fits = [&](uint32_t b) {
+        uint64_t rows = uint64_t(b) * (draft_len + 1);
+        return rows * config.vocab_size * 4 <= caps.max_storage_buffer_range && rows * row_bytes <= caps.max_storage_buffer_range &&
+               rows <= caps.max_groups[1];
+    };
+    while (batch > 1 && !fits(batch)) batch /= 2;
+    return batch;
+}
+} // namespace
+
+Result<std::unique_ptr<Engine>> Engine::create(const EngineDesc& desc, const Logger& log) {
+    std::unique_ptr<Engine> engine(new Engine());
+    engine->log_ = log;
+    AUSPEX_TRY(engine->open_models(desc));
+    if (desc.borrowed) {
+        AUSPEX_TRY_ASSIGN(device, Device::adopt(*desc.borrowed, log));
+        engine->device_ = std::move(device);
+    } else {
+        AUSPEX_TRY_ASSIGN(device, Device::create(desc.device, log));
+        engine->device_ = std::move(device);
+    }
+    if (desc.adjust_caps) desc.adjust_caps(engine->device_->caps);
+    AUSPEX_TRY(engine->build(desc));
+    return engine;
+}
+
+Engine::~Engine() {
+    if (kernels_) kernels_->save_cache();
+    scheduler_.reset();
+    turns_.reset(); // waits
+}
+
+Status Engine::open_models(const EngineDesc& desc) {
+    auto open = [](const std::optional<SyntheticModel>& synthetic, const std::string& path) {
+        return synthetic ? make_synthetic_checkpoint(*synthetic) : open_huggingface_checkpoint(path);
+    };
+    if (!desc.target_synthetic && desc.target_path.empty()) return {Code::invalid_argument, "target_path is not set; expected a model folder"};
+    AUSPEX_TRY_ASSIGN(target, open(desc.target_synthetic, desc.target_path));
+    target_checkpoint_ = std::move(target);
+    if (desc.draft_synthetic || !desc.draft_path.empty()) {
+        AUSPEX_TRY_ASSIGN(draft, open(desc.draft_synthetic, desc.draft_path));
+        draft_checkpoint_ = std::move(draft);
+    }
+    if (!desc.target_synthetic) {
+        AUSPEX_TRY_ASSIGN(tokenizer, open_sentencepiece_tokenizer(desc.target_path));
+        tokenizer_ = std::move(tokenizer);
+        if (tokenizer_->vocab_size() > target_checkpoint_->config().vocab_size)
+            return {Code::mismatch, desc.target_path + ": tokenizer.model has " + std::to_string(tokenizer_->vocab_size()) +
+                                        " tokens, but config.json says vocab_size " + std::to_string(target_checkpoint_->config().vocab_size)};
+    }
+    if (!draft_checkpoint_) return ok_status();
+    if (tokenizer_ && !desc.draft_synthetic) {
+        AUSPEX_TRY_ASSIGN(draft_tokenizer, open_sentencepiece_tokenizer(desc.draft_path));
+        AUSPEX_TRY(check_same_vocabulary(*tokenizer_, desc.target_path, *draft_tokenizer, desc.draft_path));
+    }
+    const LlamaConfig &t = target_checkpoint_->config(), &d = draft_checkpoint_->config();
+    if (t.vocab_size != d.vocab_size)
+        return {Code::mismatch, draft_checkpoint_->name() + ": vocab_size is " + std::to_string(d.vocab_size) + ", expected " +
+                                    std::to_string(t.vocab_size) + " like the target " + target_checkpoint_->name()};
+    return ok_status();
+}
+
+Status Engine::load_model(const EngineDesc& desc, const Checkpoint& checkpoint, Uploader& uploader, uint32_t max_rows,
+                          std::unique_ptr<LlamaModel>& model) {
+    const LlamaConfig& c = checkpoint.config();
+    AUSPEX_TRY_ASSIGN(weights, load_llama_weights(*device_, *memory_, uploader, checkpoint));
+    uint32_t pages_per_slot = ceil_div(max_context_, kPageSize);
+    CacheShape cache = {.n_layers = c.n_layers,
+                        .n_heads = c.n_heads,
+                        .n_kv_heads = c.n_kv_heads,
+                        .head_dim = c.head_dim,
+                        .dtype = desc.cache_dtype,
+                        .n_slots = max_sequences_,
+                        .max_rows = max_context_,
+                        .page_size = kPageSize,
+                        .n_pages = max_sequences_ * pages_per_slot};
+    AUSPEX_TRY_ASSIGN(made, LlamaModel::create(*device_, *memory_, uploader, tuning(), std::move(weights), cache, max_rows));
+    model = std::move(made);
+    return ok_status();
+}
+
+Status Engine::build(const EngineDesc& desc) {
+    const LlamaConfig& target = target_checkpoint_->config();
+    uint32_t longest = target.max_position;
+    if (draft_checkpoint_) longest = std::min(longest, draft_checkpoint_->config().max_position);
+    if (desc.max_context > longest)
+        return {Code::invalid_argument, "a context of " + std::to_string(desc.max_context) + " tokens was asked for, expected at most " +
+                                            std::to_string(longest) + " of the model's"};
+    if (desc.max_sequences == 0 || desc.max_sequences > 4096)
+        return {Code::invalid_argument, "max_sequences is " + std::to_string(desc.max_sequences) + ", expected 1 to 4096"};
+    if (desc.max_draft_len > kMaxDraft)
+        return {Code::invalid_argument, "max_draft_len is " + std::to_string(desc.max_draft_len) + ", expected at most " + std::to_string(kMaxDraft)};
+    max_context_ = desc.max_context ? desc.max_context : std::min(longest, kDefaultContext);
+    max_sequences_ = desc.max_sequences;
+    max_draft_len_ = draft_checkpoint_ ? desc.max_draft_len : 0;
+
+    memory_ = std::make_unique<MemoryPool>(*device_);
+    Tuning tuning = choose_tuning(device_->caps);
+    if (desc.adjust_tuning) desc.adjust_tuning(tuning);
+    AUSPEX_TRY_ASSIGN(kernels, KernelLibrary::create(*device_, tuning, desc.cache_folder));
+    kernels_ = std::move(kernels);
+    AUSPEX_TRY_ASSIGN(uploader, Uploader::create(*device_, *memory_));
+    if (desc.progress) {
+        double bytes = static_cast<double>(target.n_parameters() + (draft_checkpoint_ ? draft_checkpoint_->config().n_parameters() : 0));
+        const TensorInfo* any = target_checkpoint_->find("model.embed_tokens.weight");
+        bytes *= any ? dtype_bytes(any->dtype) : 2;
+        uploader->progress = [bytes, report = desc.progress](uint64_t done) { report(static_cast<float>(std::min(1.0, static_cast<double>(done) / bytes))); };
+    }
+
+    uint64_t row_bytes = LlamaModel::activation_bytes_per_row(target, tuning, max_context_);
+    if (draft_checkpoint_) row_bytes = std::max(row_bytes, LlamaModel::activation_bytes_per_row(draft_checkpoint_->config(), tuning, max_context_));
+    uint32_t batch = choose_batch(device_->caps, target, max_sequences_, max_draft_len_, row_bytes);
+    uint32_t replay_rows = static_cast<uint32_t>(std::clamp<uint64_t>(device_->caps.max_storage_buffer_range / row_bytes / 8 * 8, 8, kPromptChunk));
+    AUSPEX_TRY(load_model(desc, *target_checkpoint_, *uploader, std::max(batch * (max_draft_len_ + 1), replay_rows), target_));
+    if (draft_checkpoint_) AUSPEX_TRY(load_model(desc, *draft_checkpoint_, *uploader, std::max(2 * batch, replay_rows), draft_));
+    AUSPEX_TRY_ASSIGN(buffers, RoundBuffers::create(*memory_, *uploader, max_sequences_, max_context_, batch, max_draft_len_, target.vocab_size));
+    buffers_ = std::move(buffers);
+
+    const uint32_t max_commands = max_context_ + kCommandSlack;
+    RoundModels models = {*target_, draft_.get()};
+    AUSPEX_TRY_ASSIGN(turns, TurnQueue::create(*device_, *memory_, *uploader, *kernels_, models, buffers_, {batch, replay_rows, max_commands}));
+    turns_ = std::move(turns);
+    Scheduler::Limits limits = {max_sequences_, max_context_, max_draft_len_, batch, replay_rows, target.eos_ids};
+    if (limits.stop_ids.size() > gpu::kMaxStopIds)
+        return {Code::unsupported, target_checkpoint_->name() + ": " + std::to_string(limits.stop_ids.size()) + " end tokens are named, expected at most " +
+                                       std::to_string(gpu::kMaxStopIds)};
+    scheduler_ = std::make_unique<Scheduler>(models, *turns_, max_commands, limits);
+    target_checkpoint_.reset();
+    draft_checkpoint_.reset();
+    return ok_status();
+}
+
+Result<std::vector<uint32_t>> Engine::tokenize(std::string_view text, bool add_bos) const {
+    if (!tokenizer_) return Status(Code::unsupported, "this engine's model is synthetic and has no tokenizer; give the prompt as token ids");
+    AUSPEX_TRY_ASSIGN(tokens, tokenizer_->encode(text));
+    if (add_bos && tokenizer_->add_bos()) tokens.insert(tokens.begin(), tokenizer_->bos_id());
+    return tokens;
+}
+
+Status Engine::check_request(const SequenceRequest& request) const {
+    if (!(request.sampling.temperature >= 0) || !std::isfinite(request.sampling.temperature))
+        return {Code::invalid_argument, "temperature is " + std::to_string(request.sampling.temperature) + ", expected a number of at least 0"};
+    // Below this, 1 / temperature times a logit leaves the range of f32.
+    if (request.sampling.temperature > 0 && request.sampling.temperature < 1e-4f)
+        return {Code::invalid_argument, "temperature is " + std::to_string(request.sampling.temperature) + ", expected 0 or at least 0.0001"};
+    if (draft_ && request.draft_len > max_draft_len_)
+        return {Code::invalid_argument, "draft_len is " + std::to_string(request.draft_len) + ", expected at most max_draft_len " + std::to_string(max_draft_len_)};
+    return ok_status();
+}
+
+Result<uint64_t> Engine::create_sequence(SequenceRequest request) {
+    if (device_->lost()) return device_->lost_status();
+    AUSPEX_TRY(check_request(request));
+    if (!draft_) request.draft_len = 0;
+    if (request.prompt.empty()) return Status(Code::invalid_argument, "the prompt is empty, expected at least one token");
+    for (size_t i = 0; i < request.prompt.size(); ++i)
+        if (request.prompt[i] >= target_->config().vocab_size)
+            return Status(Code::invalid_argument, "prompt token " + std::to_string(i) + " is " + std::to_string(request.prompt[i]) +
+                                                      ", expected an id below the vocabulary's " + std::to_string(target_->config().vocab_size));
+    if (request.prompt.size() >= max_context_)
+        return Status(Code::capacity, "the prompt has " + std::to_string(request.prompt.size()) + " tokens, which leaves no room in the context of " +
+                                          std::to_string(max_context_) + "; shorten it or raise the context");
+    return scheduler_->create(std::move(request), tokenizer_.get());
+}
+
+Result<uint64_t> Engine::fork_sequence(uint64_t source, SequenceRequest request) {
+    if (device_->lost()) return device_->lost_status();
+    AUSPEX_TRY(check_request(request));
+    if (!draft_) request.draft_len = 0;
+    if (!request.prompt.empty()) return Status(Code::invalid_argument, "a fork takes its source's tokens; its own prompt must be empty");
+    return scheduler_->fork(source, std::move(request), tokenizer_.get());
+}
+
+} // namespace auspex

@@ -1,0 +1,340 @@
+// Life of a sequence: created → prompt read (target) → [draft caught up] → rounds → stopped → destroyed.
+#include "session/scheduler.h"
+
+#include "accept/acceptance.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace auspex {
+
+namespace {
+constexpr uint32_t kRowBucket = 8;        // replay recordings exist per multiple of this many rows
+constexpr uint32_t kCatchUpRows = 16;     // generated tokens replayed per turn
+constexpr uint32_t kCommandReserve = 256; // room that one more slot's pages and state may take
+} // namespace
+
+LiveSequence& Scheduler::add(SequenceRequest request, const Tokenizer* tokenizer) {
+    uint64_t id = next_id_++;
+    LiveSequence& sequence = sequences_[id];
+    sequence.id = id;
+    sequence.slot = free_slots_.back();
+    free_slots_.pop_back();
+    sequence.request = std::move(request);
+    sequence.created_ns = now_ns();
+    if (tokenizer) sequence.stream.emplace(*tokenizer, false);
+    return sequence;
+}
+
+Result<uint64_t> Scheduler::create(SequenceRequest request, const Tokenizer* tokenizer) {
+    if (free_slots_.empty())
+        return Status(Code::capacity, "all " + std::to_string(limits_.n_slots) + " sequences of this engine are in use; destroy one or raise max_sequences");
+    LiveSequence& sequence = add(std::move(request), tokenizer);
+    sequence.tokens = sequence.request.prompt;
+    sequence.prompt_n = static_cast<uint32_t>(sequence.tokens.size());
+    sequence.prompt_rows = sequence.prompt_n - 1;
+    return sequence.id;
+}
+
+Result<uint64_t> Scheduler::fork(uint64_t source_id, SequenceRequest request, const Tokenizer* tokenizer) {
+    LiveSequence* source = find(source_id);
+    if (!source) return Status(Code::invalid_argument, "fork of a sequence that does not exist");
+    if (source->tokens.size() >= limits_.max_context) return Status(Code::capacity, "fork of a sequence whose context is full");
+    if (free_slots_.empty())
+        return Status(Code::capacity, "all " + std::to_string(limits_.n_slots) + " sequences of this engine are in use; destroy one or raise max_sequences");
+    LiveSequence& sequence = add(std::move(request), tokenizer);
+    sequence.tokens = source->tokens;
+    sequence.prompt_n = static_cast<uint32_t>(sequence.tokens.size());
+    sequence.prompt_rows = source->prompt_rows;
+    // A source that was itself not copied yet passes its own source on.
+    sequence.fork_of = source->fork_of ? source->fork_of : source_id;
+    return sequence.id;
+}
+
+LiveSequence* Scheduler::find(uint64_t id) {
+    auto found = sequences_.find(id);
+    return found == sequences_.end() || dying_.contains(id) ? nullptr : &found->second;
+}
+
+Status Scheduler::cancel(uint64_t id) {
+    LiveSequence* sequence = find(id);
+    if (!sequence) return {Code::invalid_argument, "the sequence does not exist"};
+    if (sequence->stop != StopReason::none) return ok_status();
+    sequence->stop = StopReason::cancelled;
+    if (sequence->admitted) writer_.state_word(sequence->slot, AUSPEX_STATE_WORD(live), 0);
+    return ok_status();
+}
+
+Status Scheduler::set_draft_len(uint64_t id, uint32_t draft_len) {
+    LiveSequence* sequence = find(id);
+    if (!sequence) return {Code::invalid_argument, "the sequence does not exist"};
+    sequence->request.draft_len = models_.draft ? draft_len : 0;
+    if (sequence->admitted) writer_.state_word(sequence->slot, AUSPEX_STATE_WORD(draft_len), sequence->request.draft_len);
+    return ok_status();
+}
+
+Status Scheduler::destroy(uint64_t id) {
+    LiveSequence* sequence = find(id);
+    if (!sequence) return {Code::invalid_argument, "the sequence does not exist"};
+    AUSPEX_TRY(cancel(id));
+    bool awaited = std::any_of(sequences_.begin(), sequences_.end(), [&](const auto& other) { return other.second.fork_of == id; });
+    if (awaited) dying_.insert(id);
+    else release(*sequence);
+    return ok_status();
+}
+
+void Scheduler::release(LiveSequence& sequence) {
+    // Turns in flight may still write into the pages; they go back to the pool when those are done.
+    models_.target.cache().truncate(sequence.slot, 0, turns_->last_number());
+    if (models_.draft) models_.draft->cache().truncate(sequence.slot, 0, turns_->last_number());
+    free_slots_.push_back(sequence.slot);
+    dying_.erase(sequence.id);
+    sequences_.erase(sequence.id);
+}
+
+gpu::SlotState Scheduler::initial_state(const LiveSequence& sequence) const {
+    const SequenceRequest& request = sequence.request;
+    gpu::SlotState state = {};
+    state.live = sequence.holds() || sequence.stop != StopReason::none ? 0 : 1;
+    state.last_token = sequence.tokens.back();
+    state.target_len = static_cast<uint32_t>(sequence.tokens.size()) - 1;
+    state.draft_cache_len = sequence.draft_rows;
+    state.draft_len = request.draft_len;
+    state.max_generated = request.max_tokens == 0 ? ~0u : request.max_tokens;
+    state.max_context = limits_.max_context;
+    state.seed_low = static_cast<uint32_t>(request.sampling.seed);
+    state.seed_high = static_cast<uint32_t>(request.sampling.seed >> 32);
+    state.temperature = request.sampling.temperature;
+    state.n_stop = request.ignore_eos ? 0 : static_cast<uint32_t>(limits_.stop_ids.size());
+    for (uint32_t i = 0; i < state.n_stop; ++i) state.stop_ids[i] = limits_.stop_ids[i];
+    return state;
+}
+
+void Scheduler::admit(LiveSequence& sequence) {
+    if (sequence.admitted) return;
+    writer_.state(sequence.slot, initial_state(sequence));
+    writer_.history(sequence.slot, static_cast<uint32_t>(sequence.tokens.size()) - 1, std::span(&sequence.tokens.back(), 1));
+    sequence.admitted = true;
+}
+
+Status Scheduler::map_rows(LiveSequence& sequence, bool of_draft, uint32_t n_rows) {
+    std::vector<PageChange> changes;
+    KvCache& cache = of_draft ? models_.draft->cache() : models_.target.cache();
+    AUSPEX_TRY(cache.map(sequence.slot, std::min(n_rows, limits_.max_context), changes));
+    if (of_draft) writer_.draft_pages(changes);
+    else writer_.target_pages(changes);
+    return ok_status();
+}
+
+bool Scheduler::lags(const LiveSequence& sequence) const {
+    return sequence.wants_drafts() && sequence.target_len > sequence.draft_rows + 1;
+}
+
+bool Scheduler::ready_for_round(const LiveSequence& sequence) const {
+    if (sequence.stop != StopReason::none || sequence.holds() || !sequence.prompt_read() || lags(sequence)) return false;
+    // Every queued round gives at least one token: no round is queued that certainly has nothing to do.
+    uint64_t at_least = sequence.n_generated() + sequence.unread_rounds;
+    if (sequence.request.max_tokens != 0 && at_least >= sequence.request.max_tokens) return false;
+    return sequence.tokens.size() + sequence.unread_rounds < limits_.max_context;
+}
+
+Result<bool> Scheduler::start_forks() {
+    std::vector<PageCopy> target_copies, draft_copies;
+    uint32_t n_forks = 0;
+    std::vector<uint64_t> finished_sources;
+    for (auto& [id, sequence] : sequences_) {
+        if (sequence.fork_of == 0) continue;
+        LiveSequence& source = sequences_.at(sequence.fork_of);
+        uint32_t n_rows = static_cast<uint32_t>(sequence.tokens.size()) - 1;
+        bool draft_is_late = source.holds() && source.wants_drafts() && source.draft_rows < source.target_len;
+        if (!source.prompt_read() || draft_is_late) continue;
+        if (writer_.room() < sequence.tokens.size() + kCommandReserve + 2ull * models_.target.cache().pages_per_slot()) break;
+        uint32_t draft_rows = models_.draft ? std::min(source.draft_rows, n_rows) : 0;
+        std::vector<PageChange> changes;
+        if (!models_.target.cache().fork(source.slot, sequence.slot, n_rows, changes, target_copies).ok()) break; // pages are on their way back
+        writer_.target_pages(changes);
+        changes.clear();
+        if (draft_rows > 0) {
+            if (models_.draft->cache().fork(source.slot, sequence.slot, draft_rows, changes, draft_copies).ok()) writer_.draft_pages(changes);
+            else draft_rows = 0; // the draft reads the text itself when it first drafts
+        }
+        sequence.draft_rows = draft_rows;
+        sequence.target_len = sequence.target_rows = n_rows;
+        writer_.history(sequence.slot, 0, sequence.tokens);
+        admit(sequence);
+        finished_sources.push_back(sequence.fork_of);
+        sequence.fork_of = 0;
+        sequence.last_turn = turns_->last_number() + 1;
+        ++n_forks;
+    }
+    if (n_forks == 0) return false;
+    writer_.flush(turns_->next_buffers());
+    AUSPEX_TRY(turns_->start({.kind = TurnKind::copy}, {}, [&](Recording& cmd) {
+        for (const PageCopy& copy : target_copies) models_.target.cache().record_copy(cmd, copy);
+        for (const PageCopy& copy : draft_copies) models_.draft->cache().record_copy(cmd, copy);
+    }));
+    for (uint64_t source : finished_sources) {
+        bool awaited = std::any_of(sequences_.begin(), sequences_.end(), [&](const auto& other) { return other.second.fork_of == source; });
+        if (dying_.contains(source) && !awaited) release(sequences_.at(source));
+    }
+    return true;
+}
+
+Result<bool> Scheduler::start_replay(TurnKind kind) {
+    const bool of_draft = kind != TurnKind::target_prompt;
+    const uint32_t limit = kind == TurnKind::draft_rows ? std::min(kCatchUpRows, limits_.max_replay_rows) : limits_.max_replay_rows;
+    uint32_t* list = reinterpret_cast<uint32_t*>(turns_->next_buffers().list.mapped());
+    uint32_t n = 0;
+    for (auto& [id, sequence] : sequences_) {
+        if (n == limit || sequence.fork_of != 0 || sequence.stop != StopReason::none) continue;
+        uint32_t begin = sequence.target_rows, end = sequence.prompt_rows_wanted();
+        if (of_draft) {
+            bool wanted = sequence.prompt_read() && sequence.unread_rounds == 0 &&
+                          (lags(sequence) || (sequence.holds() && sequence.wants_drafts()));
+            begin = sequence.draft_rows;
+            end = wanted ? sequence.target_len : begin;
+            if (kind == TurnKind::draft_prompt) end = std::min(end, sequence.prompt_rows);
+            else if (begin < sequence.prompt_rows) continue; // the prompt kernels come first
+        }
+        if (begin >= end) continue;
+        end = std::min(end, begin + (limit - n));
+        if (writer_.room() < end - begin + kCommandReserve + models_.target.cache().pages_per_slot()) break;
+        if (!map_rows(sequence, of_draft, end).ok()) continue; // pages are on their way back
+        for (uint32_t position = begin; position < end; ++position, ++n) {
+            list[2 * n] = sequence.slot;
+            list[2 * n + 1] = position;
+        }
+        if (of_draft) {
+            sequence.draft_rows = end;
+            writer_.state_word(sequence.slot, AUSPEX_STATE_WORD(draft_cache_len), end);
+        } else {
+            writer_.history(sequence.slot, begin, std::span(sequence.tokens).subspan(begin, end - begin));
+            sequence.target_rows = end;
+            sequence.target_len = end;
+            admit(sequence);
+        }
+        sequence.last_turn = turns_->last_number() + 1;
+    }
+    if (n == 0) return false;
+    uint32_t bucket = std::min(round_up(n, kRowBucket), limits_.max_replay_rows);
+    for (uint32_t i = n; i < bucket; ++i) list[2 * i] = gpu::kNoSlot;
+    writer_.flush(turns_->next_buffers());
+    AUSPEX_TRY(turns_->start({.kind = kind, .rows = bucket}, {}));
+    return true;
+}
+
+Result<bool> Scheduler::start_round(bool sliced) {
+    Group group;
+    for (auto& [id, sequence] : sequences_)
+        if (ready_for_round(sequence)) group.push_back(&sequence);
+    // Who waited longest goes first when not all fit one batch.
+    std::stable_sort(group.begin(), group.end(), [](const LiveSequence* a, const LiveSequence* b) { return a->last_turn < b->last_turn; });
+    if (group.size() > limits_.max_batch) group.resize(limits_.max_batch);
+    uint32_t draft_len = 0;
+    for (const LiveSequence* sequence : group) draft_len = std::max(draft_len, sequence->request.draft_len);
+
+    std::vector<TurnEntry> entries;
+    uint32_t* batch = reinterpret_cast<uint32_t*>(turns_->next_buffers().batch.mapped());
+    for (LiveSequence* sequence : group) {
+        if (writer_.room() < kCommandReserve) break;
+        uint32_t end = sequence->target_len + sequence->unread_rows + draft_len + 1; // rows this round may touch
+        if (!map_rows(*sequence, false, end).ok()) continue;                         // pages are on their way back
+        if (sequence->request.draft_len > 0 && !map_rows(*sequence, true, end).ok()) continue;
+        admit(*sequence);
+        batch[entries.size()] = sequence->slot;
+        entries.push_back({sequence->slot, sequence->id});
+        sequence->unread_rounds += 1;
+        sequence->unread_rows += draft_len + 1;
+        sequence->last_turn = turns_->last_number() + 1;
+        if (sequence->first_round_ns == 0) sequence->first_round_ns = now_ns();
+    }
+    if (entries.empty()) return false;
+    uint32_t bucket = std::min(std::bit_ceil(static_cast<uint32_t>(entries.size())), limits_.max_batch);
+    for (uint32_t i = static_cast<uint32_t>(entries.size()); i < bucket; ++i) batch[i] = gpu::kNoSlot;
+    writer_.flush(turns_->next_buffers());
+    AUSPEX_TRY(turns_->start({.kind = TurnKind::round, .draft_len = draft_len, .rows = bucket, .sliced = sliced}, std::move(entries)));
+    return true;
+}
+
+Result<bool> Scheduler::start_next(bool sliced) {
+    AUSPEX_TRY_ASSIGN(forked, start_forks());
+    if (forked) return true;
+    for (TurnKind kind : {TurnKind::target_prompt, TurnKind::draft_prompt, TurnKind::draft_rows}) {
+        if (kind != TurnKind::target_prompt && !models_.draft) break;
+        AUSPEX_TRY_ASSIGN(started, start_replay(kind));
+        if (started) return true;
+    }
+    return start_round(sliced);
+}
+
+void Scheduler::finish(const Turn& turn, StepResult& result) {
+    models_.target.cache().collect(turn.number);
+    if (models_.draft) models_.draft->cache().collect(turn.number);
+    if (turn.key.kind != TurnKind::round) return;
+    result.n_rounds_read += 1;
+    RoundTimes& times = round_times_[turn.key.draft_len];
+    times.rounds += 1;
+    times.draft_ms += turn.draft_ms;
+    times.verify_ms += turn.verify_ms;
+    times.accept_ms += turn.accept_ms;
+    if (last_round_done_ns_ != 0) times.wall_ms += static_cast<double>(turn.done_ns - last_round_done_ns_) * 1e-6;
+    last_round_done_ns_ = turn.done_ns;
+
+    // The buffers of this turn are written again two turns later, not before it was read here.
+    TurnBuffers& buffers = turns_->buffers_of(turn.number);
+    for (size_t b = 0; b < turn.entries.size(); ++b) {
+        auto found = sequences_.find(turn.entries[b].sequence);
+        if (found == sequences_.end()) continue; // destroyed meanwhile
+        LiveSequence& sequence = found->second;
+        sequence.unread_rounds -= 1;
+        sequence.unread_rows -= turn.key.draft_len + 1;
+        gpu::RoundRecord record;
+        std::memcpy(&record, buffers.records.mapped() + b * sizeof record, sizeof record);
+        if (!record.live_before || sequence.stop != StopReason::none) continue;
+        sequence.stats.draft_ms += turn.draft_ms;
+        sequence.stats.verify_ms += turn.verify_ms;
+        sequence.stats.accept_ms += turn.accept_ms;
+        sequence.apply(read_outcome(record), turn.done_ns);
+        // Pages beyond what is kept and what queued rounds may touch go back.
+        uint32_t keep = sequence.target_len + sequence.unread_rows + 1;
+        models_.target.cache().truncate(sequence.slot, keep, turns_->last_number());
+        if (models_.draft) models_.draft->cache().truncate(sequence.slot, keep, turns_->last_number());
+    }
+}
+
+Result<Scheduler::StepResult> Scheduler::step(double budget_ms) {
+    StepResult result;
+    for (;;) {
+        AUSPEX_TRY_ASSIGN(done, turns_->poll());
+        if (!done) break;
+        finish(*done, result);
+    }
+    double left = budget_ms;
+    for (;;) {
+        if (!turns_->partly_submitted()) {
+            if (!turns_->can_start()) break;
+            AUSPEX_TRY_ASSIGN(started, start_next(budget_ms >= 0));
+            if (!started) break;
+        }
+        AUSPEX_TRY_ASSIGN(submitted, turns_->submit(left, result.submitted_ms == 0));
+        result.submitted_ms += submitted;
+        if (budget_ms >= 0) {
+            left -= submitted;
+            if (turns_->partly_submitted() || left <= 0) break;
+        }
+    }
+    for (const auto& [id, sequence] : sequences_)
+        if (sequence.stop == StopReason::none && !(sequence.holds() && sequence.prompt_read() && sequence.last_turn <= turns_->done_number())) result.n_active += 1;
+    result.pending = !turns_->idle() || result.n_active > 0;
+    return result;
+}
+
+RoundTimes Scheduler::take_round_times(uint32_t draft_len) {
+    RoundTimes times = round_times_[draft_len];
+    round_times_.erase(draft_len);
+    last_round_done_ns_ = 0;
+    return times;
+}
+
+} // namespace auspex

@@ -1,0 +1,76 @@
+// Decides what the GPU does next: which sequences' prompts are read, which drafts are caught up, which slots share a
+// round. Keeps at most two turns in flight, so that the next round is queued before the last one is read.
+#pragma once
+
+#include "session/command_writer.h"
+#include "session/live_sequence.h"
+#include "session/turn_queue.h"
+
+#include <map>
+#include <set>
+
+namespace auspex {
+
+// Sums over rounds of one draft_len, since they were last taken.
+struct RoundTimes {
+    uint32_t rounds = 0;
+    double draft_ms = 0, verify_ms = 0, accept_ms = 0; // GPU; negative: not available
+    double wall_ms = 0;                                // between completions of consecutive rounds
+};
+
+class Scheduler {
+  public:
+    struct Limits {
+        uint32_t n_slots, max_context, max_draft_len, max_batch, max_replay_rows;
+        std::vector<uint32_t> stop_ids;
+    };
+    Scheduler(RoundModels models, TurnQueue& turns, uint32_t max_commands, const Limits& limits)
+        : models_(models), turns_(&turns), writer_(max_commands), limits_(limits), free_slots_(limits.n_slots) {
+        for (uint32_t i = 0; i < limits.n_slots; ++i) free_slots_[i] = limits.n_slots - 1 - i;
+    }
+
+    // capacity when no slot is free. The request was checked.
+    Result<uint64_t> create(SequenceRequest request, const Tokenizer* tokenizer);
+    Result<uint64_t> fork(uint64_t source, SequenceRequest request, const Tokenizer* tokenizer);
+    Status destroy(uint64_t id);
+    Status cancel(uint64_t id);
+    Status set_draft_len(uint64_t id, uint32_t draft_len);
+    LiveSequence* find(uint64_t id); // null: unknown or destroyed
+
+    struct StepResult {
+        uint32_t n_active = 0, n_rounds_read = 0;
+        double submitted_ms = 0;
+        bool pending = false;
+    };
+    // budget_ms < 0: no bound. Never waits.
+    Result<StepResult> step(double budget_ms);
+    RoundTimes take_round_times(uint32_t draft_len);
+
+  private:
+    using Group = std::vector<LiveSequence*>;
+    Result<bool> start_next(bool sliced); // false: nothing to start now
+    Result<bool> start_forks();
+    Result<bool> start_replay(TurnKind kind);
+    Result<bool> start_round(bool sliced);
+    bool ready_for_round(const LiveSequence& sequence) const;
+    bool lags(const LiveSequence& sequence) const;
+    Status map_rows(LiveSequence& sequence, bool of_draft, uint32_t n_rows);
+    void admit(LiveSequence& sequence);
+    gpu::SlotState initial_state(const LiveSequence& sequence) const;
+    void finish(const Turn& turn, StepResult& result);
+    void release(LiveSequence& sequence);
+    LiveSequence& add(SequenceRequest request, const Tokenizer* tokenizer);
+
+    RoundModels models_;
+    TurnQueue* turns_;
+    CommandWriter writer_;
+    Limits limits_;
+    std::vector<uint32_t> free_slots_;
+    std::map<uint64_t, LiveSequence> sequences_;
+    std::set<uint64_t> dying_; // destroyed by the caller, kept until forks of them are copied
+    std::map<uint32_t, RoundTimes> round_times_;
+    uint64_t last_round_done_ns_ = 0;
+    uint64_t next_id_ = 1;
+};
+
+} // namespace auspex

@@ -1,0 +1,178 @@
+// Records at first use, replays afterwards. A pending recording is never resubmitted: each exists twice, by parity.
+#include "session/turn_queue.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace auspex {
+
+Result<std::unique_ptr<TurnQueue>> TurnQueue::create(Device& device, MemoryPool& memory, Uploader& uploader, KernelLibrary& kernels,
+                                                     RoundModels models, const RoundBuffers& buffers, const Sizes& sizes) {
+    std::unique_ptr<TurnQueue> queue(new TurnQueue(device, kernels, models, buffers));
+    for (uint32_t parity = 0; parity < 2; ++parity) {
+        TurnBuffers& turn = queue->turn_buffers_[parity];
+        turn.max_commands = sizes.max_commands;
+        auto make = [&](Buffer& buffer, uint64_t bytes, MemoryUse use) -> Status {
+            AUSPEX_TRY_ASSIGN(made, memory.create(bytes, use));
+            std::memset(made.mapped(), 0, made.size());
+            buffer = std::move(made);
+            return ok_status();
+        };
+        AUSPEX_TRY(make(turn.batch, sizes.max_batch * 4, MemoryUse::upload));
+        AUSPEX_TRY(make(turn.count, 4, MemoryUse::upload));
+        AUSPEX_TRY(make(turn.commands, sizes.max_commands * sizeof(gpu::SlotCommand), MemoryUse::upload));
+        AUSPEX_TRY(make(turn.list, sizes.max_replay_rows * 8, MemoryUse::upload));
+        AUSPEX_TRY(make(turn.records, sizes.max_batch * sizeof(gpu::RoundRecord), MemoryUse::readback));
+        VkFenceCreateInfo info = {VK_STRUCTURE_TYPE_FENCE_CREATE_INFO, nullptr, 0};
+        AUSPEX_VK(device, CreateFence(device.handle, &info, nullptr, &queue->fences_[parity]));
+    }
+    AUSPEX_TRY_ASSIGN(rows, memory.create(sizes.max_replay_rows * sizeof(gpu::Row), MemoryUse::device));
+    AUSPEX_TRY(uploader.zero_and_wait(rows.view()));
+    queue->replay_rows_ = std::move(rows);
+    AUSPEX_TRY_ASSIGN(counts, memory.create(12, MemoryUse::device));
+    AUSPEX_TRY(uploader.zero_and_wait(counts.view()));
+    queue->replay_counts_ = std::move(counts);
+    return queue;
+}
+
+TurnQueue::~TurnQueue() {
+    if (partly_submitted()) { // without a fence yet: an empty submission carries it
+        if (!device_->submit(nullptr, 0, fences_[in_flight_.back().number & 1]).ok()) in_flight_.pop_back();
+    }
+    while (!in_flight_.empty()) {
+        VkResult result = VK_TIMEOUT;
+        while (result == VK_TIMEOUT)
+            result = device_->vk.WaitForFences(device_->handle, 1, &fences_[in_flight_.front().number & 1], VK_TRUE, 1'000'000'000);
+        in_flight_.pop_front();
+    }
+    for (VkFence fence : fences_)
+        if (fence) device_->vk.DestroyFence(device_->handle, fence, nullptr);
+}
+
+bool TurnQueue::partly_submitted() const {
+    return !in_flight_.empty() && in_flight_.back().next_segment < in_flight_.back().recording->n_segments();
+}
+
+Result<std::unique_ptr<Recording>> TurnQueue::record(const TurnKey& key, const std::function<void(Recording&)>& copies) {
+    const uint32_t regions = models_.target.config().n_layers + key.draft_len + 4; // an upper bound
+    AUSPEX_TRY_ASSIGN(made, Recording::create(*device_, key.kind == TurnKind::copy ? 0 : regions));
+    const TurnBuffers& turn = turn_buffers_[next_number_ & 1];
+    Recorder to = {*made, *kernels_};
+    if (key.kind == TurnKind::round) {
+        record_round(to, models_, *buffers_, turn, key.draft_len, key.rows, key.sliced);
+    } else {
+        made->begin_segment(key.kind == TurnKind::copy ? "fork" : "prefill");
+        record_commands(to, models_, *buffers_, turn);
+        if (key.kind == TurnKind::copy) {
+            made->transfer_barrier();
+            copies(*made);
+            made->transfer_barrier();
+        } else {
+            bool is_target = key.kind == TurnKind::target_prompt;
+            made->begin_region("prefill");
+            record_replay(to, is_target ? models_.target : *models_.draft,
+                          {turn.list.view(), buffers_->history.view(), replay_rows_.view(), replay_counts_.view()}, key.rows,
+                          key.kind == TurnKind::draft_rows ? PassKind::rows : PassKind::prompt, buffers_->history_stride);
+            made->end_region();
+        }
+        made->end_segment();
+    }
+    AUSPEX_TRY(made->finish());
+    return made;
+}
+
+Result<Recording*> TurnQueue::recording(const TurnKey& key) {
+    auto& recordings = recordings_[next_number_ & 1];
+    auto found = recordings.find(key.tuple());
+    if (found != recordings.end()) return found->second.get();
+    AUSPEX_TRY_ASSIGN(made, record(key, {}));
+    Recording* result = made.get();
+    recordings.emplace(key.tuple(), std::move(made));
+    return result;
+}
+
+Status TurnQueue::start(const TurnKey& key, std::vector<TurnEntry> entries, const std::function<void(Recording&)>& copies) {
+    Turn turn;
+    turn.key = key;
+    turn.entries = std::move(entries);
+    if (key.kind == TurnKind::copy) {
+        AUSPEX_TRY_ASSIGN(once, record(key, copies));
+        turn.once = std::move(once);
+        turn.recording = turn.once.get();
+    } else {
+        AUSPEX_TRY_ASSIGN(kept, recording(key));
+        turn.recording = kept;
+    }
+    turn.number = next_number_++;
+    in_flight_.push_back(std::move(turn));
+    return ok_status();
+}
+
+double TurnQueue::predicted_ms(const TurnKey& key, uint32_t segment) const {
+    auto found = segment_ms_.find(key.tuple());
+    return found != segment_ms_.end() && segment < found->second.size() ? found->second[segment] : -1;
+}
+
+Result<double> TurnQueue::submit(double budget_ms, bool at_least_one) {
+    if (!partly_submitted()) return 0.0;
+    Turn& turn = in_flight_.back();
+    const uint32_t n = turn.recording->n_segments();
+    std::vector<VkCommandBuffer> buffers;
+    double total = 0;
+    for (uint32_t segment = turn.next_segment; segment < n; ++segment) {
+        double ms = predicted_ms(turn.key, segment);
+        bool forced = at_least_one && buffers.empty();
+        // A segment never measured may take any time: it goes alone.
+        if (budget_ms >= 0 && !forced && (ms < 0 || total + ms > budget_ms)) break;
+        buffers.push_back(turn.recording->segment(segment));
+        total += std::max(ms, 0.0);
+        if (budget_ms >= 0 && ms < 0) break;
+    }
+    if (buffers.empty()) return 0.0;
+    bool last = turn.next_segment + buffers.size() == n;
+    AUSPEX_TRY(device_->submit(buffers.data(), static_cast<uint32_t>(buffers.size()), last ? fences_[turn.number & 1] : VK_NULL_HANDLE));
+    turn.next_segment += static_cast<uint32_t>(buffers.size());
+    return total;
+}
+
+void TurnQueue::measure(Turn& turn) {
+    std::vector<double>& smoothed = segment_ms_[turn.key.tuple()];
+    smoothed.resize(turn.recording->n_segments(), -1);
+    std::vector<double> now(smoothed.size(), 0);
+    bool available = false;
+    for (const Recording::RegionTime& region : turn.recording->region_times()) {
+        if (region.ms < 0) continue;
+        available = true;
+        now[region.segment] += region.ms;
+        double& sum = std::strcmp(region.name, "draft") == 0    ? turn.draft_ms
+                      : std::strcmp(region.name, "accept") == 0 ? turn.accept_ms
+                                                                : turn.verify_ms;
+        sum = std::max(sum, 0.0) + region.ms;
+    }
+    if (available && turn.draft_ms < 0) turn.draft_ms = 0;
+    for (size_t i = 0; i < now.size() && available; ++i) smoothed[i] = smoothed[i] < 0 ? now[i] : 0.75 * smoothed[i] + 0.25 * now[i];
+}
+
+Result<std::optional<Turn>> TurnQueue::poll() {
+    if (in_flight_.empty() || in_flight_.front().next_segment < in_flight_.front().recording->n_segments()) return std::optional<Turn>();
+    VkFence fence = fences_[in_flight_.front().number & 1];
+    VkResult result = device_->vk.GetFenceStatus(device_->handle, fence);
+    if (result == VK_NOT_READY) return std::optional<Turn>();
+    AUSPEX_TRY(device_->check(result, "vkGetFenceStatus"));
+    AUSPEX_VK(*device_, ResetFences(device_->handle, 1, &fence));
+    Turn turn = std::move(in_flight_.front());
+    in_flight_.pop_front();
+    turn.done_ns = now_ns();
+    if (turn.key.kind != TurnKind::copy) measure(turn);
+    return std::optional<Turn>(std::move(turn));
+}
+
+Result<bool> TurnQueue::wait(uint64_t timeout_ns) {
+    if (in_flight_.empty() || in_flight_.front().next_segment < in_flight_.front().recording->n_segments()) return true;
+    VkResult result = device_->vk.WaitForFences(device_->handle, 1, &fences_[in_flight_.front().number & 1], VK_TRUE, timeout_ns);
+    if (result == VK_TIMEOUT) return false;
+    AUSPEX_TRY(device_->check(result, "vkWaitForFences"));
+    return true;
+}
+
+} // namespace auspex

@@ -1,0 +1,90 @@
+// Turns on their way through the GPU: at most two in flight, each a recording that is replayed, with its own copy of the
+// buffers that host and GPU exchange. Knows when a turn is done and how long its stages took; not what it meant.
+#pragma once
+
+#include "prefill/prefill.h"
+#include "round/round.h"
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <tuple>
+
+namespace auspex {
+
+enum class TurnKind { round, target_prompt, draft_prompt, draft_rows, copy };
+
+// What distinguishes recordings.
+struct TurnKey {
+    TurnKind kind;
+    uint32_t draft_len = 0; // rounds
+    uint32_t rows = 0;      // batch bucket of a round, row bucket of a replay
+    bool sliced = false;
+    auto tuple() const { return std::tuple(kind, draft_len, rows, sliced); }
+};
+
+struct TurnEntry {
+    uint32_t slot;
+    uint64_t sequence; // id
+};
+
+struct Turn {
+    uint64_t number = 0;
+    TurnKey key = {};
+    std::vector<TurnEntry> entries; // of a round, by batch position
+    Recording* recording = nullptr;
+    std::unique_ptr<Recording> once; // copies are recorded for one use
+    uint32_t next_segment = 0;
+    double draft_ms = -1, verify_ms = -1, accept_ms = -1; // GPU; < 0: not available
+    uint64_t done_ns = 0;
+};
+
+class TurnQueue {
+  public:
+    struct Sizes {
+        uint32_t max_batch, max_replay_rows, max_commands;
+    };
+    static Result<std::unique_ptr<TurnQueue>> create(Device& device, MemoryPool& memory, Uploader& uploader, KernelLibrary& kernels,
+                                                     RoundModels models, const RoundBuffers& buffers, const Sizes& sizes);
+    ~TurnQueue(); // waits for what is in flight
+
+    bool can_start() const { return in_flight_.size() < 2 && !partly_submitted(); }
+    bool idle() const { return in_flight_.empty(); }
+    bool partly_submitted() const;
+    uint64_t last_number() const { return next_number_ - 1; } // of the newest turn started
+    uint64_t done_number() const { return in_flight_.empty() ? last_number() : in_flight_.front().number - 1; } // newest complete
+    TurnBuffers& buffers_of(uint64_t number) { return turn_buffers_[number & 1]; }
+    TurnBuffers& next_buffers() { return turn_buffers_[next_number_ & 1]; } // free to be written when can_start()
+
+    // Starts a turn; its buffers are filled. Copies are recorded between the commands and the end of the segment.
+    Status start(const TurnKey& key, std::vector<TurnEntry> entries, const std::function<void(Recording&)>& copies = {});
+    // Submits segments of the started turn while their predicted time fits; at least one when `at_least_one`.
+    // budget_ms < 0: everything. Returns what was submitted, in predicted milliseconds.
+    Result<double> submit(double budget_ms, bool at_least_one);
+    // The oldest turn, if it is complete.
+    Result<std::optional<Turn>> poll();
+    // Sleeps until the oldest turn is complete; false after the timeout.
+    Result<bool> wait(uint64_t timeout_ns);
+
+  private:
+    TurnQueue(Device& device, KernelLibrary& kernels, RoundModels models, const RoundBuffers& buffers)
+        : device_(&device), kernels_(&kernels), models_(models), buffers_(&buffers) {}
+    Result<Recording*> recording(const TurnKey& key);
+    Result<std::unique_ptr<Recording>> record(const TurnKey& key, const std::function<void(Recording&)>& copies);
+    void measure(Turn& turn);
+    double predicted_ms(const TurnKey& key, uint32_t segment) const;
+
+    Device* device_;
+    KernelLibrary* kernels_;
+    RoundModels models_;
+    const RoundBuffers* buffers_;
+    TurnBuffers turn_buffers_[2];
+    Buffer replay_rows_, replay_counts_; // scratch of replays: (max_replay_rows) Row, 3 uint
+    VkFence fences_[2] = {VK_NULL_HANDLE, VK_NULL_HANDLE};
+    std::map<std::tuple<TurnKind, uint32_t, uint32_t, bool>, std::unique_ptr<Recording>> recordings_[2];
+    std::map<std::tuple<TurnKind, uint32_t, uint32_t, bool>, std::vector<double>> segment_ms_; // smoothed; < 0: unknown
+    std::deque<Turn> in_flight_;
+    uint64_t next_number_ = 1;
+};
+
+} // namespace auspex

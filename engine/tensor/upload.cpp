@@ -1,0 +1,113 @@
+// Staged upload in pieces of the staging buffer's size.
+#include "tensor/upload.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace auspex {
+
+namespace {
+constexpr uint64_t kStagingBytes = 8ull << 20;
+constexpr uint64_t kTimeoutNs = 1000ull * 1000 * 1000;
+} // namespace
+
+Result<std::unique_ptr<Uploader>> Uploader::create(Device& device, MemoryPool& memory) {
+    std::unique_ptr<Uploader> uploader(new Uploader(device));
+    AUSPEX_TRY_ASSIGN(staging, memory.create(kStagingBytes, MemoryUse::upload));
+    uploader->staging_ = std::move(staging);
+    VkFenceCreateInfo info = {VK_STRUCTURE_TYPE_FENCE_CREATE_INFO, nullptr, 0};
+    AUSPEX_VK(device, CreateFence(device.handle, &info, nullptr, &uploader->fence_));
+    return uploader;
+}
+
+Uploader::~Uploader() {
+    if (fence_) device_->vk.DestroyFence(device_->handle, fence_, nullptr);
+}
+
+Status Uploader::run_and_wait(const std::function<void(Recording&)>& record) {
+    AUSPEX_TRY_ASSIGN(recording, Recording::create(*device_, 0));
+    recording->begin_segment("upload");
+    record(*recording);
+    recording->end_segment();
+    AUSPEX_TRY(recording->finish());
+    VkCommandBuffer buffer = recording->segment(0);
+    AUSPEX_TRY(device_->submit(&buffer, 1, fence_));
+    VkResult result = VK_TIMEOUT; // the recording must not go while it may be executing
+    while (result == VK_TIMEOUT) result = device_->vk.WaitForFences(device_->handle, 1, &fence_, VK_TRUE, kTimeoutNs);
+    AUSPEX_TRY(device_->check(result, "vkWaitForFences"));
+    return device_->check(device_->vk.ResetFences(device_->handle, 1, &fence_), "vkResetFences");
+}
+
+Status Uploader::write_and_wait(BufferView view, const Fill& fill) {
+    for (uint64_t offset = 0; offset < view.size; offset += kStagingBytes) {
+        uint64_t bytes = std::min(kStagingBytes, view.size - offset);
+        AUSPEX_TRY(fill(offset, std::span(staging_.mapped(), bytes)));
+        AUSPEX_TRY(run_and_wait([&](Recording& cmd) { cmd.copy(staging_.view(0, bytes), view.sub(offset, bytes)); }));
+        uploaded_bytes_ += bytes;
+        if (progress) progress(uploaded_bytes_);
+    }
+    return ok_status();
+}
+
+Status Uploader::write_and_wait(BufferView view, const void* data) {
+    return write_and_wait(view, [&](uint64_t offset, std::span<std::byte> out) {
+        std::memcpy(out.data(), static_cast<const std::byte*>(data) + offset, out.size());
+        return ok_status();
+    });
+}
+
+Status Uploader::zero_and_wait(BufferView view) {
+    return run_and_wait([&](Recording& cmd) { cmd.fill(view, 0); });
+}
+
+Result<Tensor> create_tensor(Device& device, MemoryPool& memory, DType dtype, uint32_t rows, uint32_t cols) {
+    Tensor tensor;
+    tensor.dtype = dtype;
+    tensor.rows = rows;
+    tensor.cols = cols;
+    tensor.padded_cols = padded_width(cols);
+    uint64_t row_bytes = uint64_t(tensor.padded_cols) * dtype_bytes(dtype);
+    uint64_t limit = std::min(device.caps.max_storage_buffer_range, device.caps.max_allocation_bytes);
+    uint64_t rows_per_shard = std::min<uint64_t>(limit / row_bytes, rows);
+    if (rows_per_shard == 0)
+        return Status(Code::unsupported, "a weight row of " + std::to_string(row_bytes) + " bytes exceeds the device's storage buffer range of " +
+                                             std::to_string(limit) + " bytes");
+    for (uint32_t first = 0; first < rows; first += static_cast<uint32_t>(rows_per_shard)) {
+        uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(rows_per_shard, rows - first));
+        AUSPEX_TRY_ASSIGN(buffer, memory.create(n * row_bytes, MemoryUse::device));
+        tensor.shards.push_back({std::move(buffer), first, n});
+    }
+    return tensor;
+}
+
+Status upload_rows(Uploader& uploader, Tensor& tensor, uint32_t first_row, uint32_t n_rows, const Uploader::Fill& read) {
+    uint64_t element = dtype_bytes(tensor.dtype);
+    uint64_t source_row = tensor.cols * element, padded_row = tensor.padded_cols * element;
+    for (Shard& shard : tensor.shards) {
+        uint32_t begin = std::max(first_row, shard.first_row);
+        uint32_t end = std::min(first_row + n_rows, shard.first_row + shard.n_rows);
+        if (begin >= end) continue;
+        // Pieces hold whole rows where a row fits the staging buffer; a longer row arrives in pieces of itself.
+        uint32_t rows_per_piece = static_cast<uint32_t>(std::max<uint64_t>(kStagingBytes / padded_row, 1));
+        for (uint32_t row = begin; row < end; row += rows_per_piece) {
+            uint32_t n = std::min(rows_per_piece, end - row);
+            BufferView view = shard.buffer.view((row - shard.first_row) * padded_row, n * padded_row);
+            Status status = uploader.write_and_wait(view, [&](uint64_t offset, std::span<std::byte> out) -> Status {
+                if (source_row == padded_row) return read((row - first_row) * source_row + offset, out);
+                std::fill(out.begin(), out.end(), std::byte{0});
+                for (uint64_t at = 0; at < out.size();) {
+                    uint64_t r = (offset + at) / padded_row, within = (offset + at) % padded_row;
+                    uint64_t bytes = std::min<uint64_t>(padded_row - within, out.size() - at);
+                    uint64_t real = within < source_row ? std::min<uint64_t>(bytes, source_row - within) : 0;
+                    if (real > 0) AUSPEX_TRY(read((row - first_row + r) * source_row + within, out.subspan(at, real)));
+                    at += bytes;
+                }
+                return ok_status();
+            });
+            if (!status.ok()) return status;
+        }
+    }
+    return ok_status();
+}
+
+} // namespace auspex

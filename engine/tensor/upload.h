@@ -1,0 +1,42 @@
+// Bytes from the host to device memory through one staging buffer. Waits: for loading only.
+#pragma once
+
+#include "device/buffer.h"
+#include "device/recording.h"
+#include "tensor/tensor.h"
+
+#include <functional>
+#include <span>
+
+namespace auspex {
+
+class Uploader {
+  public:
+    static Result<std::unique_ptr<Uploader>> create(Device& device, MemoryPool& memory);
+    ~Uploader();
+
+    // Writes view.size bytes; `fill(offset, out)` provides [offset, offset + out.size()) in ascending pieces.
+    using Fill = std::function<Status(uint64_t offset, std::span<std::byte> out)>;
+    Status write_and_wait(BufferView view, const Fill& fill);
+    Status write_and_wait(BufferView view, const void* data);
+    Status zero_and_wait(BufferView view);
+
+    uint64_t uploaded_bytes() const { return uploaded_bytes_; }
+    std::function<void(uint64_t uploaded_bytes)> progress; // after each piece
+
+  private:
+    Uploader(Device& device) : device_(&device) {}
+    Status run_and_wait(const std::function<void(Recording&)>& record);
+    Device* device_;
+    Buffer staging_;
+    VkFence fence_ = VK_NULL_HANDLE;
+    uint64_t uploaded_bytes_ = 0;
+};
+
+// An empty tensor, cut into shards that fit one binding. Rows are padded to 8 elements.
+Result<Tensor> create_tensor(Device& device, MemoryPool& memory, DType dtype, uint32_t rows, uint32_t cols);
+
+// Rows [first_row, first_row + n_rows) of the tensor, from unpadded row-major bytes that `read` provides.
+Status upload_rows(Uploader& uploader, Tensor& tensor, uint32_t first_row, uint32_t n_rows, const Uploader::Fill& read);
+
+} // namespace auspex

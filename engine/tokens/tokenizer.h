@@ -1,0 +1,45 @@
+// Text to tokens and back, by the model's own SentencePiece file. Tokens become text through tokens/text_stream.h.
+#pragma once
+
+#include "base/status.h"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace auspex {
+
+// U+2581, which stands for a space in SentencePiece spellings.
+inline constexpr std::string_view space_symbol = "\xe2\x96\x81";
+
+// All functions are safe to call from several threads. Ids at or above vocab_size() (padding rows of a model) have an
+// empty piece and an empty spelling.
+class Tokenizer {
+  public:
+    virtual ~Tokenizer() = default;
+    virtual uint32_t vocab_size() const = 0;
+    virtual uint32_t bos_id() const = 0; // 0 when the vocabulary has none; add_bos() is then false
+    virtual bool add_bos() const = 0;    // tokenizer_config.json add_bos_token; true when the file does not say
+    // Text is always text: control tokens written in it are not recognised. No BOS is added here. Invalid UTF-8 becomes
+    // U+FFFD, byte by byte. invalid_argument above 4 MiB of text.
+    virtual Result<std::vector<uint32_t>> encode(std::string_view text) const = 0;
+    // The bytes a token stands for ("▁" is a space, "<0x0A>" is one byte); empty for control tokens.
+    virtual std::string piece(uint32_t token) const = 0;
+    // The vocabulary's own spelling, for messages and for comparing vocabularies.
+    virtual std::string spelling(uint32_t token) const = 0;
+    // Whether a leading space of the first piece is an artefact of the dummy prefix and is dropped from decoded text.
+    virtual bool has_dummy_prefix() const = 0;
+};
+
+// `folder`/tokenizer.model (SentencePiece). unsupported when only tokenizer.json exists, when tokenizer.model is
+// tiktoken text, or when it is not what Llama models use (BPE, text taken as it is, spaces kept).
+Result<std::unique_ptr<Tokenizer>> open_sentencepiece_tokenizer(const std::string& folder);
+
+// mismatch: shows the first id whose spelling differs, and both spellings (or both sizes).
+Status check_same_vocabulary(const Tokenizer& target, const std::string& target_name, const Tokenizer& draft,
+                             const std::string& draft_name);
+
+} // namespace auspex

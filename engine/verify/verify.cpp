@@ -1,0 +1,26 @@
+// Records the target's part of a round.
+#include "verify/verify.h"
+
+namespace auspex {
+
+void record_verify_layers(Recorder& to, const LlamaModel& target, const VerifyBuffers& b, uint32_t draft_len, uint32_t batch,
+                          uint32_t begin, uint32_t end) {
+    Pass pass = {.rows = b.rows, .counts = b.counts, .n_rows = batch * (draft_len + 1)};
+    if (begin == 0) target.record_embedding(to, pass);
+    target.record_layers(to, pass, begin, end);
+}
+
+void record_verify_head(Recorder& to, const LlamaModel& target, const VerifyBuffers& b, uint32_t draft_len, uint32_t batch) {
+    const uint32_t vocab = target.config().vocab_size;
+    const uint32_t n_rows = batch * (draft_len + 1);
+    target.record_head(to, b.logits, {.n = n_rows, .logits_stride = vocab});
+    record_vocab_partials(to, b.logits, b.state, b.round_slots, b.partials,
+                          {.vocab = vocab, .n_rows = n_rows, .rows_per_slot = draft_len + 1, .first_offset = 1, .with_noise = false,
+                           .logits_first = 0,
+                           .logits_step = 1});
+    to.cmd.barrier();
+    record_pick(to, b.partials, b.choices, n_rows, vocab);
+    to.cmd.barrier();
+}
+
+} // namespace auspex

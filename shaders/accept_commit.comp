@@ -1,0 +1,82 @@
+// One invocation per batch entry: ends the race, applies stops and limits, moves the slot's state, writes the record.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "shared/accept_args.h"
+
+layout(local_size_x = 32) in;
+
+layout(push_constant) uniform Push { AcceptCommitArgs args; };
+layout(std430, binding = kCommitPartials) readonly buffer Partials { RacePartial partials[]; };
+layout(std430, binding = kCommitPlans) readonly buffer Plans { AcceptPlan plans[]; };
+layout(std430, binding = kCommitRoundSlots) readonly buffer RoundSlots { RoundSlot round_slots[]; };
+layout(std430, binding = kCommitTargetRows) readonly buffer TargetRows { Row target_rows[]; };
+layout(std430, binding = kCommitState) buffer State { SlotState state[]; };
+layout(std430, binding = kCommitHistory) writeonly buffer History { uint history[]; };
+layout(std430, binding = kCommitRecords) writeonly buffer Records { RoundRecord records[]; };
+
+// The race's winner: over the residual when there is one and it has weight, else over the target.
+uint race_winner(uint b) {
+    float residual_key = 0.0, target_key = 0.0;
+    uint residual_id = 0u, target_id = 0u;
+    for (uint c = 0u; c < args.n_chunks; ++c) { // ascending chunks: an equal key keeps the lowest id
+        RacePartial chunk = partials[b * args.n_chunks + c];
+        if (chunk.residual_key > residual_key) {
+            residual_key = chunk.residual_key;
+            residual_id = chunk.residual_id;
+        }
+        if (chunk.target_key > target_key) {
+            target_key = chunk.target_key;
+            target_id = chunk.target_id;
+        }
+    }
+    return plans[b].use_residual != 0u && residual_key > 0.0 ? residual_id : target_id;
+}
+
+bool is_stop(uint slot, uint token) {
+    bool found = false;
+    for (uint i = 0u; i < min(state[slot].n_stop, kMaxStopIds); ++i) found = found || state[slot].stop_ids[i] == token;
+    return found;
+}
+
+void main() {
+    uint b = gl_GlobalInvocationID.x;
+    if (b >= args.batch) return;
+    uint slot = round_slots[b].slot;
+    records[b].slot = slot;
+    records[b].live_before = round_slots[b].live;
+    records[b].n_tokens = 0u;
+    if (round_slots[b].live == 0u) return;
+
+    uint k = round_slots[b].draft_len;
+    uint start = round_slots[b].start;
+    uint accepted = plans[b].accepted_len;
+    uint next_token = plans[b].greedy != 0u ? plans[b].greedy_token : race_winner(b);
+    uint n_generated = state[slot].n_generated;
+    uint stop = kStopNone;
+    uint token = 0u;
+    uint emitted = 0u;
+    while (emitted <= accepted && stop == kStopNone) {
+        token = emitted < accepted ? target_rows[b * (args.draft_len + 1u) + emitted + 1u].token : next_token;
+        records[b].tokens[emitted] = token;
+        ++emitted;
+        ++n_generated;
+        if (start + emitted < args.history_stride) history[slot * args.history_stride + start + emitted] = token;
+        if (is_stop(slot, token)) stop = kStopEos;
+        else if (n_generated >= state[slot].max_generated) stop = kStopLength;
+        else if (start + emitted + 1u >= state[slot].max_context) stop = kStopContext;
+    }
+    // The draft was fed the last token and drafts 0 … k-2: with all k accepted it lacks one row.
+    uint draft_cache_len = k > 0u ? start + min(k, emitted) : state[slot].draft_cache_len;
+
+    state[slot].live = stop == kStopNone ? 1u : 0u;
+    state[slot].last_token = token;
+    state[slot].target_len = start + emitted;
+    state[slot].draft_cache_len = draft_cache_len;
+    state[slot].n_generated = n_generated;
+    records[b].start = start;
+    records[b].draft_len = k;
+    records[b].accepted_len = accepted;
+    records[b].n_tokens = emitted;
+    records[b].stop_reason = stop;
+    records[b].draft_cache_len = draft_cache_len;
+}

@@ -1,0 +1,78 @@
+// Draws the next token of every slot with temperature: an exponential race over the vocabulary, many workgroups per slot.
+// The largest weight / E wins; E is the noise of (seed, position, purpose residual, token). One team per (chunk, entry).
+// FAULT: test-only builds with a planted error each.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "shared/accept_args.h"
+#include "shared/vocab_args.h"
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint LANES = 8;
+const uint TEAMS = 1;
+#include "include/reduce.glsl"
+#include "include/random.glsl"
+#include "include/vocab.glsl"
+#include "include/probability.glsl"
+#ifndef FAULT
+#define FAULT 0
+#endif
+
+layout(push_constant) uniform Push { AcceptRaceArgs args; };
+layout(std430, binding = kRaceTargetLogits) readonly buffer TargetLogits { float target_logits[]; };
+layout(std430, binding = kRaceDraftLogits) readonly buffer DraftLogits { float draft_logits[]; };
+layout(std430, binding = kRaceTargetChoices) readonly buffer TargetChoices { VocabChoice target_choices[]; };
+layout(std430, binding = kRaceDraftChoices) readonly buffer DraftChoices { VocabChoice draft_choices[]; };
+layout(std430, binding = kRaceState) readonly buffer State { SlotState state[]; };
+layout(std430, binding = kRaceRoundSlots) readonly buffer RoundSlots { RoundSlot round_slots[]; };
+layout(std430, binding = kRacePlans) readonly buffer Plans { AcceptPlan plans[]; };
+layout(std430, binding = kRacePartials) writeonly buffer Partials { RacePartial partials[]; };
+
+void main() {
+    uint b = gl_WorkGroupID.y;
+    if (round_slots[b].live == 0u || plans[b].greedy != 0u) return;
+    uint slot = round_slots[b].slot;
+    float scale = 1.0 / state[slot].temperature;
+    uvec2 seed = uvec2(state[slot].seed_low, state[slot].seed_high);
+    uint next_row = plans[b].next_row;
+    bool residual = plans[b].use_residual != 0u;
+    uint position = round_slots[b].start + 1u + plans[b].accepted_len;
+    uint target_row = b * (args.draft_len + 1u) + next_row;
+    uint draft_row = residual ? b * args.draft_len + next_row : 0u;
+#if FAULT == 6 // no bonus: after full acceptance the last draft's row is used again
+    if (!residual && plans[b].accepted_len > 0u) target_row -= 1u;
+#endif
+#if FAULT == 3 // the correction shares its random numbers with the draft noise
+    uint purpose = kPurposeDraft;
+#else
+    uint purpose = kPurposeResidual;
+#endif
+
+    uint lane = lane_index();
+    uint begin = gl_WorkGroupID.x * kVocabChunk;
+    uint end = min(begin + kVocabChunk, args.vocab);
+    float residual_key = 0.0, target_key = 0.0;
+    uint residual_id = 0xffffffffu, target_id = 0xffffffffu;
+    for (uint quad = begin + 4u * lane; quad < end; quad += 4u * LANES) {
+        uvec4 random = philox(uvec4(position, purpose, 0u, quad / 4u), seed);
+        for (uint i = 0u; i < 4u; ++i) {
+            uint id = quad + i;
+            if (id >= end) continue;
+            float e = exponential(random[i]);
+            float target_p = probability(target_logits[target_row * args.vocab + id], scale, target_choices[target_row]);
+            if (target_p > 0.0) take_better(target_key, target_id, target_p / e, id);
+#if FAULT == 1 // residual dropped: the correction comes from the target itself
+            if (residual && target_p > 0.0) take_better(residual_key, residual_id, target_p / e, id);
+#else
+            if (residual) {
+                float draft_p = probability(draft_logits[draft_row * args.vocab + id], scale, draft_choices[draft_row]);
+                precise float weight = target_p - draft_p;
+                if (weight > 0.0) take_better(residual_key, residual_id, weight / e, id);
+            }
+#endif
+        }
+    }
+    lane_best(residual_key, residual_id);
+    lane_best(target_key, target_id);
+    if (lane == 0u)
+        partials[b * args.n_chunks + gl_WorkGroupID.x] = RacePartial(residual_key, residual_id, target_key, target_id);
+}

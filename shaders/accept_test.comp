@@ -1,0 +1,68 @@
+// One invocation per batch entry: tests its drafts in order and chooses the row that gives the next token.
+// Leviathan et al. 2023, algorithm 1: accept draft t with probability min(1, target(t) / draft(t)).
+// FAULT: test-only builds with a planted error each.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "shared/accept_args.h"
+#include "include/random.glsl"
+#include "include/probability.glsl"
+#ifndef FAULT
+#define FAULT 0
+#endif
+
+layout(local_size_x = 32) in;
+
+layout(push_constant) uniform Push { AcceptTestArgs args; };
+layout(std430, binding = kTestTargetLogits) readonly buffer TargetLogits { float target_logits[]; };
+layout(std430, binding = kTestDraftLogits) readonly buffer DraftLogits { float draft_logits[]; };
+layout(std430, binding = kTestTargetChoices) readonly buffer TargetChoices { VocabChoice target_choices[]; };
+layout(std430, binding = kTestDraftChoices) readonly buffer DraftChoices { VocabChoice draft_choices[]; };
+layout(std430, binding = kTestState) readonly buffer State { SlotState state[]; };
+layout(std430, binding = kTestRoundSlots) readonly buffer RoundSlots { RoundSlot round_slots[]; };
+layout(std430, binding = kTestTargetRows) readonly buffer TargetRows { Row target_rows[]; };
+layout(std430, binding = kTestPlans) writeonly buffer Plans { AcceptPlan plans[]; };
+
+void main() {
+    uint b = gl_GlobalInvocationID.x;
+    if (b >= args.batch || round_slots[b].live == 0u) return;
+    uint slot = round_slots[b].slot;
+    uint k = round_slots[b].draft_len;
+    uint row0 = b * (args.draft_len + 1u);
+    float temperature = state[slot].temperature;
+    bool greedy = temperature == 0.0;
+    float scale = greedy ? 1.0 : 1.0 / temperature;
+    uvec2 seed = uvec2(state[slot].seed_low, state[slot].seed_high);
+
+    uint accepted = 0u;
+    for (; accepted < k; ++accepted) {
+        uint token = target_rows[row0 + accepted + 1u].token;
+        if (greedy) {
+            if (token != target_choices[row0 + accepted].best_id) break;
+            continue;
+        }
+        uint draft_row = b * args.draft_len + accepted;
+#if FAULT == 4 // stale draft distribution
+        if (accepted > 0u) draft_row -= 1u;
+#endif
+        uint position = round_slots[b].start + 1u + accepted;
+#if FAULT == 3 // the acceptance shares its random numbers with the draft noise
+        uint r = philox(uvec4(position, kPurposeDraft, 0u, 0u), seed).x;
+#else
+        uint r = philox(uvec4(position, kPurposeAccept, 0u, 0u), seed).x;
+#endif
+        precise float target_p = probability(target_logits[(row0 + accepted) * args.vocab + token], scale, target_choices[row0 + accepted]);
+        precise float draft_p = probability(draft_logits[draft_row * args.vocab + token], scale, draft_choices[draft_row]);
+#if FAULT == 2 // ratio inverted
+        if (!(uniform01(r) * target_p < draft_p)) break;
+#else
+        precise float scaled = uniform01(r) * draft_p;
+        if (!(scaled < target_p)) break;
+#endif
+    }
+#if FAULT == 5 // off by one row
+    uint rejected_row = accepted < k && accepted > 0u ? accepted - 1u : accepted;
+#else
+    uint rejected_row = accepted;
+#endif
+    plans[b] = AcceptPlan(accepted, rejected_row, accepted < k ? 1u : 0u, greedy ? 1u : 0u, target_choices[row0 + accepted].best_id);
+}

@@ -1,0 +1,54 @@
+// Fixed reduction trees over LANES invocations: the same additions in the same order whether they travel by shuffles
+// (subgroup variant; LANES is the pinned subgroup size) or through shared memory. No subgroupAdd: its order is undefined.
+// A workgroup holds one or more teams of LANES invocations. Define LANES and TEAMS before including.
+
+#ifdef SUBGROUP
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+
+uint lane_index() { return gl_SubgroupInvocationID; }
+uint team_index() { return gl_SubgroupID; }
+float lane_exchange(float v, uint distance) { return subgroupShuffleXor(v, distance); }
+uint lane_exchange(uint v, uint distance) { return subgroupShuffleXor(v, distance); }
+float lane_broadcast(float v, uint lane) { return subgroupShuffle(v, lane); }
+#else
+shared float scratch_f[LANES * TEAMS];
+shared uint scratch_u[LANES * TEAMS];
+
+uint lane_index() { return gl_LocalInvocationIndex % LANES; }
+uint team_index() { return gl_LocalInvocationIndex / LANES; }
+float lane_exchange(float v, uint distance) {
+    scratch_f[gl_LocalInvocationIndex] = v;
+    barrier();
+    float other = scratch_f[gl_LocalInvocationIndex ^ distance];
+    barrier();
+    return other;
+}
+uint lane_exchange(uint v, uint distance) {
+    scratch_u[gl_LocalInvocationIndex] = v;
+    barrier();
+    uint other = scratch_u[gl_LocalInvocationIndex ^ distance];
+    barrier();
+    return other;
+}
+float lane_broadcast(float v, uint lane) {
+    scratch_f[gl_LocalInvocationIndex] = v;
+    barrier();
+    float other = scratch_f[team_index() * LANES + lane];
+    barrier();
+    return other;
+}
+#endif
+
+// All lanes receive the result. Must be reached by every invocation of the workgroup.
+float lane_sum(float v) {
+    for (uint distance = LANES / 2u; distance > 0u; distance /= 2u) {
+        precise float sum = v + lane_exchange(v, distance);
+        v = sum;
+    }
+    return v;
+}
+float lane_max(float v) {
+    for (uint distance = LANES / 2u; distance > 0u; distance /= 2u) v = max(v, lane_exchange(v, distance));
+    return v;
+}

@@ -1,0 +1,41 @@
+// One team per row reduces the row's chunks; for drafts the token goes on to the rows that wait for it.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "shared/vocab_args.h"
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint LANES = 8;
+const uint TEAMS = 1;
+#include "include/reduce.glsl"
+#include "include/vocab.glsl"
+
+layout(push_constant) uniform Push { PickArgs args; };
+layout(std430, binding = kPickPartials) readonly buffer Partials { VocabChoice partials[]; };
+layout(std430, binding = kPickChoices) writeonly buffer Choices { VocabChoice choices[]; };
+layout(std430, binding = kPickTargetRows) buffer TargetRows { Row target_rows[]; };
+layout(std430, binding = kPickDraftRows) buffer DraftRows { Row draft_rows[]; };
+
+void main() {
+    uint row = gl_WorkGroupID.x;
+    uint lane = lane_index();
+    float best = kLowest;
+    uint best_id = 0xffffffffu;
+    float largest = kLowest;
+    for (uint c = lane; c < args.n_chunks; c += LANES) {
+        VocabChoice chunk = partials[row * args.n_chunks + c];
+        take_better(best, best_id, chunk.best, chunk.best_id);
+        largest = max(largest, chunk.max);
+    }
+    lane_best(best, best_id);
+    largest = lane_max(largest);
+    precise float sum = 0.0;
+    for (uint c = lane; c < args.n_chunks; c += LANES)
+        sum = fma(partials[row * args.n_chunks + c].sum, exp(partials[row * args.n_chunks + c].max - largest), sum);
+    sum = lane_sum(sum);
+    if (lane != 0u) return;
+    if (best_id == 0xffffffffu) best_id = 0u; // a row of NaN, or one that did not take part
+    choices[args.choice_first + row * args.choice_step] = VocabChoice(best, best_id, largest, sum);
+    if (args.forward == 0u) return;
+    target_rows[row * (args.draft_len + 1u) + args.step + 1u].token = best_id;
+    if (args.step + 1u < args.draft_len) draft_rows[draft_pass_first_row(args.batch, args.step + 1u) + row].token = best_id;
+}

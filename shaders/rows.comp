@@ -1,0 +1,80 @@
+// One workgroup; an invocation makes the rows of one batch entry at a time. Tokens of drafts are filled in by pick.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "shared/rows_args.h"
+
+layout(local_size_x = 64) in;
+
+layout(push_constant) uniform Push { RowsArgs args; };
+layout(std430, binding = kRowsBatch) readonly buffer Batch { uint batch[]; };
+layout(std430, binding = kRowsState) readonly buffer State { SlotState state[]; };
+layout(std430, binding = kRowsHistory) readonly buffer History { uint history[]; };
+layout(std430, binding = kRowsRoundSlots) writeonly buffer RoundSlots { RoundSlot round_slots[]; };
+layout(std430, binding = kRowsTarget) writeonly buffer Target { Row target_rows[]; };
+layout(std430, binding = kRowsDraft) writeonly buffer Draft { Row draft_rows[]; };
+layout(std430, binding = kRowsCounts) writeonly buffer Counts { uint counts[]; };
+
+shared uint target_end; // largest position + 1 of a live row
+shared uint draft_end;
+
+// A row of a chain: `prefix_len` committed keys, then one drafted ancestor per position up to its own.
+Row chain_row(uint token, uint slot, uint position, uint prefix_len, bool live) {
+    Row row;
+    row.token = token;
+    row.slot = slot;
+    row.position = position;
+    row.kv_index = position;
+    row.prefix_len = prefix_len;
+    row.live = live ? 1u : 0u;
+    for (uint i = 0u; i < kMaxPath; ++i) row.path[i] = prefix_len + i;
+    return row;
+}
+
+void main() {
+    if (gl_LocalInvocationID.x == 0u) {
+        target_end = 0u;
+        draft_end = 0u;
+    }
+    barrier();
+    for (uint b = gl_LocalInvocationID.x; b < args.batch; b += gl_WorkGroupSize.x) {
+        uint slot = batch[b];
+        uint safe_slot = slot == kNoSlot ? 0u : slot;
+        bool live = slot != kNoSlot && state[safe_slot].live != 0u;
+        uint start = live ? state[safe_slot].target_len : 0u;
+        uint last_token = live ? state[safe_slot].last_token : 0u;
+        uint drafted = live ? state[safe_slot].draft_cache_len : 0u;
+        uint k = 0u;
+        if (live && drafted + 1u >= start) { // the draft lacks at most two rows, the last token's included
+            uint n_tokens = start + 1u;
+            uint room = state[safe_slot].max_context - min(state[safe_slot].max_context, n_tokens + 1u);
+            k = min(min(args.draft_len, state[safe_slot].draft_len), room);
+        }
+        round_slots[b] = RoundSlot(slot, k, start, live ? 1u : 0u);
+        for (uint j = 0u; j <= args.draft_len; ++j)
+            target_rows[b * (args.draft_len + 1u) + j] =
+                chain_row(last_token, safe_slot, start + j, start, live && j <= k);
+        if (live) atomicMax(target_end, start + k + 1u);
+        if (args.draft_len == 0u) continue;
+        bool lags = k > 0u && drafted + 1u == start;
+        uint before = start > 0u ? start - 1u : 0u;
+        uint previous = lags ? history[safe_slot * args.history_stride + before] : 0u;
+        draft_rows[2u * b] = chain_row(previous, safe_slot, before, before, lags);
+        draft_rows[2u * b + 1u] = chain_row(last_token, safe_slot, start, start, k > 0u);
+        for (uint j = 1u; j < args.draft_len; ++j)
+            draft_rows[draft_pass_first_row(args.batch, j) + b] = chain_row(0u, safe_slot, start + j, start, j < k);
+        if (k > 0u) atomicMax(draft_end, start + k);
+    }
+    barrier();
+    if (gl_LocalInvocationID.x == 0u) {
+        uint draft_splits = (draft_end + args.split - 1u) / args.split;
+        counts[kCountsTarget] = (target_end + args.split - 1u) / args.split;
+        counts[kCountsTarget + 1u] = args.target_kv_heads;
+        counts[kCountsTarget + 2u] = args.batch * (args.draft_len + 1u);
+        counts[kCountsDraftFirst] = draft_splits;
+        counts[kCountsDraftFirst + 1u] = args.draft_kv_heads;
+        counts[kCountsDraftFirst + 2u] = 2u * args.batch;
+        counts[kCountsDraftNext] = draft_splits;
+        counts[kCountsDraftNext + 1u] = args.draft_kv_heads;
+        counts[kCountsDraftNext + 2u] = args.batch;
+    }
+}

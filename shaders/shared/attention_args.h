@@ -1,0 +1,38 @@
+// attention: softmax(q · K) · V over one split of one row's keys, for the query heads that share a KV head.
+// combine: joins the splits. Online softmax, Milakov and Gimelshein 2018; splits as in Flash-Decoding.
+#ifndef ATTENTION_ARGS_H
+#define ATTENTION_ARGS_H
+#include "row.h"
+SHARED_BEGIN
+
+SHARED_CONST uint kAttentionQkv = 0u;      // (n_rows, n_heads + 2 · n_kv_heads, head_dim) f32; q comes first
+SHARED_CONST uint kAttentionRows = 1u;     // (n_rows) Row
+SHARED_CONST uint kAttentionPages = 2u;    // (slots, pages_per_slot) uint
+SHARED_CONST uint kAttentionK = 3u;        // (n_kv_heads, n_pages, page_size, head_dim) f16 pairs or f32, as uint
+SHARED_CONST uint kAttentionV = 4u;        // as K
+SHARED_CONST uint kAttentionPartials = 5u; // (n_rows, n_heads, max_splits, head_dim + 2) f32: Σ p·v, max, Σ p
+
+struct AttentionArgs {
+    uint n_heads;
+    uint n_kv_heads;
+    uint pages_per_slot;
+    uint n_pages;
+    uint page_size;
+    uint split;      // keys per split, a multiple of page_size
+    uint max_splits; // partials' stride
+    float scale;     // 1 / sqrt(head_dim)
+};
+
+SHARED_CONST uint kCombinePartials = 0u; // as above
+SHARED_CONST uint kCombineRows = 1u;     // (n_rows) Row
+SHARED_CONST uint kCombineY = 2u;        // (n_rows, n_heads, head_dim) f32
+
+struct CombineArgs {
+    uint n_heads;
+    uint head_dim;
+    uint split;
+    uint max_splits;
+};
+
+SHARED_END
+#endif

@@ -1,0 +1,29 @@
+// rows: turns slot states into the rows of one round. One workgroup.
+#ifndef ROWS_ARGS_H
+#define ROWS_ARGS_H
+#include "slot_state.h"
+SHARED_BEGIN
+
+SHARED_CONST uint kRowsBatch = 0u;      // (batch) uint: slot of each entry, kNoSlot pads
+SHARED_CONST uint kRowsState = 1u;      // (slots) SlotState
+SHARED_CONST uint kRowsHistory = 2u;    // (slots, max_context) uint
+SHARED_CONST uint kRowsRoundSlots = 3u; // (batch) RoundSlot
+SHARED_CONST uint kRowsTarget = 4u;     // (batch, draft_len + 1) Row
+SHARED_CONST uint kRowsDraft = 5u;      // regions of Row, see draft_pass_first_row
+SHARED_CONST uint kRowsCounts = 6u;     // 3 × 3 uint: attention grids of target pass, first draft pass, later draft passes
+
+SHARED_CONST uint kCountsTarget = 0u;
+SHARED_CONST uint kCountsDraftFirst = 3u;
+SHARED_CONST uint kCountsDraftNext = 6u;
+
+struct RowsArgs {
+    uint batch;
+    uint draft_len; // K of this recording
+    uint history_stride;
+    uint split;     // keys per attention split
+    uint target_kv_heads;
+    uint draft_kv_heads;
+};
+
+SHARED_END
+#endif

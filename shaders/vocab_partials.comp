@@ -1,0 +1,63 @@
+// One team per (chunk, row): the best key of the chunk and, for rows with temperature, the softmax sums of logit / T.
+// Memory-bound. The key is the logit (greedy), logit / T, or logit / T plus Gumbel noise (drafts with temperature).
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "shared/vocab_args.h"
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint LANES = 8;
+const uint TEAMS = 1;
+#include "include/reduce.glsl"
+#include "include/random.glsl"
+#include "include/vocab.glsl"
+
+layout(push_constant) uniform Push { VocabPartialsArgs args; };
+layout(std430, binding = kVocabLogits) readonly buffer Logits { float logits[]; };
+layout(std430, binding = kVocabState) readonly buffer State { SlotState state[]; };
+layout(std430, binding = kVocabRoundSlots) readonly buffer RoundSlots { RoundSlot round_slots[]; };
+layout(std430, binding = kVocabPartials) writeonly buffer Partials { VocabChoice partials[]; };
+
+void main() {
+    uint row = gl_WorkGroupID.y;
+    uint entry = row / args.rows_per_slot;
+    if (round_slots[entry].live == 0u) return;
+    uint slot = round_slots[entry].slot;
+    uint position = round_slots[entry].start + args.first_offset + row % args.rows_per_slot;
+    float temperature = state[slot].temperature;
+    uvec2 seed = uvec2(state[slot].seed_low, state[slot].seed_high);
+    bool greedy = temperature == 0.0;
+    float scale = greedy ? 1.0 : 1.0 / temperature;
+    bool noisy = !greedy && args.with_noise != 0u;
+
+    uint lane = lane_index();
+    uint begin = gl_WorkGroupID.x * kVocabChunk;
+    uint end = min(begin + kVocabChunk, args.vocab);
+    uint base = (args.logits_first + row * args.logits_step) * args.vocab;
+    float largest = kLowest;
+    float best = kLowest;
+    uint best_id = 0xffffffffu;
+    for (uint quad = begin + 4u * lane; quad < end; quad += 4u * LANES) {
+        uvec4 random = noisy ? philox(uvec4(position, kPurposeDraft, 0u, quad / 4u), seed) : uvec4(0u);
+        for (uint i = 0u; i < 4u; ++i) {
+            if (quad + i >= end) continue;
+            precise float z = logits[base + quad + i] * scale;
+            largest = max(largest, z);
+            precise float key = z;
+            if (noisy) key = z - log(exponential(random[i]));
+            take_better(best, best_id, key, quad + i);
+        }
+    }
+    lane_best(best, best_id);
+    precise float sum = 0.0;
+    if (!greedy) {
+        largest = lane_max(largest);
+        for (uint quad = begin + 4u * lane; quad < end; quad += 4u * LANES)
+            for (uint i = 0u; i < 4u; ++i) {
+                if (quad + i >= end) continue;
+                precise float z = logits[base + quad + i] * scale;
+                sum += exp(z - largest);
+            }
+        sum = lane_sum(sum);
+    }
+    if (lane == 0u) partials[row * args.n_chunks + gl_WorkGroupID.x] = VocabChoice(best, best_id, largest, sum);
+}

@@ -1,0 +1,152 @@
+// The process helpers of cli_process.h, and tests of what every command has: help, version, unknown words.
+#include "cli/cli_process.h"
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <fcntl.h>
+#include <poll.h>
+#include <sstream>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#if defined(__APPLE__)
+#include <util.h>
+#else
+#include <pty.h>
+#endif
+
+namespace auspex::test {
+
+namespace {
+
+[[noreturn]] void become_cli(const std::vector<std::string>& arguments, const CliSetting& setting) {
+    for (const auto& [name, value] : setting.environment) {
+        if (value != nullptr)
+            setenv(name, value, 1);
+        else
+            unsetenv(name);
+    }
+    std::vector<char*> words = {const_cast<char*>(AUSPEX_PROGRAM)};
+    for (const std::string& argument : arguments)
+        words.push_back(const_cast<char*>(argument.c_str()));
+    words.push_back(nullptr);
+    std::signal(SIGINT, SIG_DFL);
+    std::signal(SIGPIPE, SIG_DFL);
+    execv(AUSPEX_PROGRAM, words.data());
+    _exit(127);
+}
+
+int wait_for(pid_t child) {
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// False at the end of the stream.
+bool read_some(int descriptor, std::string& text) {
+    std::array<char, 4096> buffer;
+    const ssize_t n_bytes = read(descriptor, buffer.data(), buffer.size());
+    if (n_bytes > 0) text.append(buffer.data(), static_cast<size_t>(n_bytes));
+    return n_bytes > 0 || (n_bytes < 0 && errno == EINTR);
+}
+
+} // namespace
+
+CliResult run_cli(const std::vector<std::string>& arguments, const CliSetting& setting) {
+    std::signal(SIGPIPE, SIG_IGN);
+    std::array<int, 2> in{}, out{}, err{};
+    if (pipe(in.data()) != 0 || pipe(out.data()) != 0 || pipe(err.data()) != 0) return {};
+    const pid_t child = fork();
+    if (child == 0) {
+        dup2(setting.has_input ? in[0] : open("/dev/null", O_RDONLY), STDIN_FILENO);
+        dup2(setting.output_file != nullptr ? open(setting.output_file, O_WRONLY) : out[1], STDOUT_FILENO);
+        dup2(err[1], STDERR_FILENO);
+        for (const int descriptor : {in[0], in[1], out[0], out[1], err[0], err[1]})
+            close(descriptor);
+        become_cli(arguments, setting);
+    }
+    for (const int descriptor : {in[0], out[1], err[1]})
+        close(descriptor);
+    const ssize_t n_written = write(in[1], setting.input.data(), setting.input.size()); // fits a pipe's buffer
+    static_cast<void>(n_written); // a program that ends before it reads its input is no error
+    close(in[1]);
+
+    CliResult result;
+    int n_interrupts = setting.n_interrupts;
+    std::array<pollfd, 2> polled = {pollfd{out[0], POLLIN, 0}, pollfd{err[0], POLLIN, 0}};
+    while (polled[0].fd >= 0 || polled[1].fd >= 0) {
+        if (poll(polled.data(), polled.size(), -1) < 0) continue;
+        if (polled[0].revents != 0 && !read_some(out[0], result.out)) polled[0].fd = -1;
+        if (polled[1].revents != 0 && !read_some(err[0], result.err)) polled[1].fd = -1;
+        for (; n_interrupts > 0 && !result.out.empty(); --n_interrupts)
+            kill(child, SIGINT);
+    }
+    close(out[0]);
+    close(err[0]);
+    result.exit_code = wait_for(child);
+    return result;
+}
+
+CliResult run_cli_in_terminal(const std::vector<std::string>& arguments, const CliSetting& setting) {
+    CliResult result;
+    int terminal = -1;
+    const winsize size = {.ws_row = 40, .ws_col = 80, .ws_xpixel = 0, .ws_ypixel = 0};
+    const pid_t child = forkpty(&terminal, nullptr, nullptr, &size);
+    if (child == 0) become_cli(arguments, setting);
+    if (child < 0) return result;
+    while (read_some(terminal, result.out)) { // ends with EIO when the child has closed its side
+    }
+    close(terminal);
+    result.exit_code = wait_for(child);
+    return result;
+}
+
+Json run_cli_json(std::vector<std::string> arguments, const CliSetting& setting) {
+    arguments.emplace_back("--json");
+    const CliResult result = run_cli(arguments, setting);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    Json json = Json::parse(result.out, nullptr, false);
+    EXPECT_FALSE(json.is_discarded()) << result.out;
+    EXPECT_EQ(result.out.find('\n'), result.out.size() - 1) << "one object, one line";
+    return json;
+}
+
+std::vector<std::string> keys_of(const Json& object) {
+    std::vector<std::string> keys;
+    for (const auto& item : object.items())
+        keys.push_back(item.key());
+    return keys;
+}
+
+TEST(Cli, HelpFitsEightyColumnsAndListsExitCodes) {
+    for (const std::vector<std::string>& arguments :
+         {std::vector<std::string>{}, {"--help"}, {"run", "--help"}, {"info", "-h"}, {"bench", "--help"}}) {
+        const CliResult result = run_cli(arguments);
+        EXPECT_EQ(result.exit_code, 0);
+        EXPECT_EQ(result.err, "");
+        EXPECT_NE(result.out.find("Exit codes:"), std::string::npos);
+        std::istringstream lines(result.out);
+        for (std::string line; std::getline(lines, line);)
+            EXPECT_LE(line.size(), 82u) << line; // bytes; a … takes three
+    }
+}
+
+TEST(Cli, HelpListsEveryFlagOfRun) {
+    const std::string help = run_cli({"run", "--help"}).out;
+    for (const char* flag :
+         {"-m,", "-md,", "-p,", "-f,", "-n,", "--temp ", "-s,", "--draft-len ", "--no-draft", "-c,", "--samples ",
+          "--tokens ", "--no-stop", "--device ", "--json", "--color ", "--cache-type "})
+        EXPECT_NE(help.find(std::string("  ") + flag), std::string::npos) << flag;
+}
+
+TEST(Cli, PrintsItsVersion) {
+    const CliResult result = run_cli({"--version"});
+    EXPECT_EQ(result.exit_code, 0);
+    EXPECT_EQ(result.out, "auspex 0.1.0\n");
+}
+
+} // namespace auspex::test

@@ -1,0 +1,232 @@
+// Every bad flag and bad file is one line on stderr that names it, nothing on stdout, and the documented exit code.
+#include "cli/cli_process.h"
+#include "model/file_fixtures.h"
+
+#include <bit>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+namespace auspex::test {
+
+namespace {
+
+constexpr int kUsage = 2, kFile = 3, kDevice = 4, kCapacity = 5;
+
+void expect_error(const std::vector<std::string>& arguments, int exit_code, const std::string& named,
+                  const CliSetting& setting = {}) {
+    SCOPED_TRACE(testing::PrintToString(arguments));
+    const CliResult result = run_cli(arguments, setting);
+    EXPECT_EQ(result.exit_code, exit_code) << result.err;
+    EXPECT_EQ(result.out, "");
+    EXPECT_EQ(result.err.find("auspex: "), 0u) << result.err;
+    EXPECT_EQ(result.err.find('\n'), result.err.size() - 1) << "one line: " << result.err;
+    EXPECT_NE(result.err.find(named), std::string::npos) << named << " in " << result.err;
+}
+
+// A copy of a bundled model whose files can be damaged.
+class ModelCopy {
+  public:
+    explicit ModelCopy(const std::string& model) {
+        for (const auto& entry : std::filesystem::directory_iterator(model)) {
+            const std::filesystem::path copy = folder_.file(entry.path().filename().string());
+            std::filesystem::copy_file(entry.path(), copy);
+            std::filesystem::permissions(copy, std::filesystem::perms::owner_all);
+        }
+    }
+    const std::string& path() const { return folder_.path(); }
+    std::string file(const char* name) const { return folder_.file(name); }
+    std::string read(const char* name) const {
+        std::ifstream stream(file(name), std::ios::binary);
+        return {std::istreambuf_iterator<char>(stream), {}};
+    }
+    void write(const char* name, const std::string& bytes) const { folder_.write(name, bytes); }
+    void edit(const char* name, const std::string& from, const std::string& to) const {
+        write(name, with(read(name), from, to));
+    }
+    void remove(const char* name) const { std::filesystem::remove(file(name)); }
+
+  private:
+    TempFolder folder_;
+};
+
+// The weights with another header, its length adapted.
+void edit_header(const ModelCopy& model, const std::string& from, const std::string& to) {
+    const std::string bytes = model.read("model.safetensors");
+    uint64_t header_bytes = 0;
+    for (size_t i = 0; i < 8; ++i)
+        header_bytes |= uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
+    const std::string header = with(bytes.substr(8, header_bytes), from, to);
+    model.write("model.safetensors", safetensors(header, bytes.substr(8 + header_bytes)));
+}
+
+} // namespace
+
+TEST(CliErrors, WordsAndFlags) {
+    expect_error({"walk"}, kUsage, "walk");
+    expect_error({"--bogus"}, kUsage, "--bogus");
+    expect_error({"run", "--bogus"}, kUsage, "--bogus");
+    expect_error({"run", "stray"}, kUsage, "stray");
+    expect_error({"info", "-n", "4"}, kUsage, "-n");
+    for (const char* flag : {"-p", "-f", "-n", "-m", "-md", "-s", "-c", "--temp", "--tokens", "--device", "--samples"})
+        expect_error({"run", flag}, kUsage, std::string(flag) + ": expected a value");
+}
+
+TEST(CliErrors, Numbers) {
+    const std::vector<std::string> junk = {
+        "", "x", "1x", "1 2", "0x10", "1.5", "nan", "inf", "-2", "+1", "99999999999999999999"};
+    for (const char* flag : {"-n", "-c", "-s", "--draft-len", "--samples"})
+        for (const std::string& value : junk)
+            expect_error({"run", flag, value}, kUsage, std::string(flag) + " ");
+    for (const char* flag : {"-n", "-r", "-c", "-s", "--draft-len"})
+        for (const std::string& value : junk)
+            expect_error({"bench", flag, value}, kUsage, std::string(flag) + " ");
+    for (const char* value : {"", "x", "nan", "inf", "-1", "-0.5", "1e999", "101", "0.0001", "1 2"})
+        expect_error({"run", "--temp", value}, kUsage, "--temp");
+    expect_error({"run", "-n", "0"}, kUsage, "-n 0");
+    expect_error({"run", "--samples", "0"}, kUsage, "--samples 0");
+    expect_error({"run", "--draft-len", "16"}, kUsage, "--draft-len 16");
+    expect_error({"bench", "--draft-len", "0"}, kUsage, "--draft-len 0");
+    expect_error({"bench", "--draft-len", "4,16"}, kUsage, "--draft-len 16");
+    expect_error({"bench", "-r", "0"}, kUsage, "-r 0");
+}
+
+TEST(CliErrors, Choices) {
+    expect_error({"run", "--color", "red"}, kUsage, "--color red");
+    expect_error({"run", "--cache-type", "q8_0"}, kUsage, "--cache-type q8_0");
+    expect_error({"run", "-p", "a", "-f", "b"}, kUsage, "-f");
+    expect_error({"run", "-p", "a", "--tokens", "1"}, kUsage, "--tokens");
+    expect_error({"run", "--no-draft", "--draft-len", "4"}, kUsage, "--no-draft");
+    expect_error({"run", "-m", kTarget, "--draft-len", "4"}, kUsage, "-md");
+    expect_error({"run", "-m", ""}, kUsage, "-m");
+    expect_error({"run", "-md", ""}, kUsage, "-md");
+    expect_error({"info", "-m", ""}, kUsage, "-m");
+    expect_error({"run", "--device", ""}, kUsage, "--device");
+}
+
+TEST(CliErrors, Shapes) {
+    for (const char* shape :
+         {"", "d=64", "d=0,layers=1,ffn=64,heads=2,vocab=100", "colour=3", "d", "d=64,d=x",
+          "d=64,layers=1,ffn=64,heads=2,vocab=100,dtype=q4", "d=64,layers=1,ffn=64,heads=2,vocab=100,tied=2",
+          "d=64,layers=1,ffn=64,heads=3,kv_heads=2,head_dim=32,vocab=100",
+          "d=64,layers=1,ffn=64,heads=2,head_dim=40,vocab=100"}) {
+        expect_error({"bench", "--shape", shape}, kUsage, "--shape");
+        expect_error({"bench", "--draft-shape", shape}, kUsage, "--draft-shape");
+    }
+    const std::string shape = "d=64,layers=1,ffn=64,heads=2,vocab=100";
+    expect_error({"bench", "--shape", shape, "-m", kTarget}, kUsage, "--shape");
+    expect_error({"bench", "--shape", shape, "-p", "text"}, kUsage, "-p");
+    expect_error({"bench", "--draft-shape", shape, "-md", kDraft}, kUsage, "--draft-shape");
+}
+
+TEST(CliErrors, Prompts) {
+    expect_error({"run", "-p", ""}, kUsage, "-p");
+    expect_error({"run", "--prompt="}, kUsage, "-p");
+    expect_error({"run", "-f", "/dev/null"}, kUsage, "-f /dev/null");
+    expect_error({"run", "-f", "-"}, kUsage, "stdin", {.input = "", .has_input = true});
+    expect_error({"run", "-m", kTarget}, kUsage, "stdin", {.input = "\n", .has_input = true});
+    expect_error({"run", "-p", "caf\xe9"}, kUsage, "-p");
+    expect_error({"run", "-p", "\xed\xa0\x80"}, kUsage, "UTF-8"); // a surrogate
+    expect_error({"run", "-f", "/nonexistent"}, kFile, "-f /nonexistent");
+    expect_error({"run", "-f", "/"}, kFile, "-f /");
+    expect_error({"run", "-f", "/dev/zero"}, kFile, "-f /dev/zero");
+    for (const char* tokens : {"", "1,,2", "1,", "a", "-1", "1 2,x", "4294967296"})
+        expect_error({"run", "--tokens", tokens}, kUsage, "--tokens");
+    expect_error({"run", "--tokens", "1,4096"}, kUsage, "--tokens");
+}
+
+TEST(CliErrors, PromptThatDoesNotFit) {
+    std::string text;
+    for (int i = 0; i < 600; ++i)
+        text += " fox";
+    expect_error({"run", "-p", text}, kCapacity, "-p");
+    expect_error({"run", "-c", "8"}, kCapacity, "-c");
+    expect_error({"bench", "-n", "600"}, kCapacity, "-n 600");
+}
+
+TEST(CliErrors, ContextBeyondTheModel) {
+    expect_error({"run", "-c", "100000"}, kUsage, "-c 100000");
+}
+
+TEST(CliErrors, UnknownDevice) {
+    expect_error({"run", "--device", "no such device"}, kDevice, "--device no such device");
+    expect_error({"run", "--device", "99"}, kDevice, "--device 99");
+    expect_error({"bench", "--device", "-1"}, kDevice, "--device -1");
+}
+
+TEST(CliErrors, NoDriver) {
+    // The Vulkan loader finds drivers through these; a file that does not exist leaves none.
+    const CliSetting none = {
+        .environment = {{"VK_DRIVER_FILES", "/nonexistent.json"}, {"VK_ICD_FILENAMES", "/nonexistent.json"}}};
+    expect_error({"run"}, kDevice, "evice", none);
+    expect_error({"info"}, kDevice, "evice", none);
+}
+
+TEST(CliErrors, MissingModels) {
+    expect_error({"run", "-m", "/nonexistent"}, kFile, "/nonexistent");
+    expect_error({"run", "-md", "/nonexistent"}, kFile, "/nonexistent");
+    expect_error({"bench", "-m", "/nonexistent"}, kFile, "/nonexistent");
+    expect_error({"info", "-m", "/nonexistent"}, kFile, "/nonexistent");
+    expect_error({"run", "-m", kTarget + "/config.json"}, kFile, "config.json");
+    for (const char* name : {"config.json", "model.safetensors", "tokenizer.model"}) {
+        const ModelCopy model(kDraft);
+        model.remove(name);
+        expect_error({"run", "-n", "2", "-m", model.path()}, kFile, model.file(name));
+    }
+}
+
+TEST(CliErrors, DamagedConfig) {
+    const auto expect_refused = [](const std::string& from, const std::string& to) {
+        const ModelCopy model(kDraft);
+        model.edit("config.json", from, to);
+        expect_error({"run", "-n", "2", "-m", model.path()}, kFile, model.path());
+    };
+    expect_refused("\"hidden_size\": 128", "\"hidden_size\": NaN");
+    expect_refused("\"hidden_size\": 128", "\"hidden_size\": -128");
+    expect_refused("\"hidden_size\": 128", "\"hidden_size\": 1e30");
+    expect_refused("\"hidden_size\": 128", "\"hidden_size\": 256");
+    expect_refused("\"hidden_size\": 128", "\"hidden_size\": 128,,");
+    expect_refused("LlamaForCausalLM", "GPT2LMHeadModel");
+}
+
+TEST(CliErrors, DamagedWeights) {
+    const auto expect_refused = [](const ModelCopy& model) {
+        expect_error({"run", "-n", "2", "-m", model.path()}, kFile, model.file("model.safetensors"));
+    };
+    for (const size_t n_bytes : {size_t{0}, size_t{7}, size_t{8}, size_t{500}, size_t{1000000}}) {
+        const ModelCopy model(kDraft);
+        model.write("model.safetensors", model.read("model.safetensors").substr(0, n_bytes));
+        expect_refused(model);
+    }
+    for (const size_t byte : {size_t{0}, size_t{3}, size_t{7}}) { // the header's length
+        const ModelCopy model(kDraft);
+        std::string bytes = model.read("model.safetensors");
+        bytes[byte] = '\x7f';
+        model.write("model.safetensors", bytes);
+        expect_refused(model);
+    }
+    for (const auto& [from, to] : {std::pair{"\"BF16\"", "\"F32\""}, std::pair{"[4096,128]", "[4096,129]"},
+                                   std::pair{"\"data_offsets\":[0,", "\"data_offsets\":[2,"}}) {
+        const ModelCopy model(kDraft);
+        edit_header(model, from, to);
+        expect_refused(model);
+    }
+    const ModelCopy model(kDraft);
+    model.write("model.safetensors", model.read("model.safetensors") + "more");
+    expect_refused(model);
+}
+
+TEST(CliErrors, MismatchedPair) {
+    const ModelCopy draft(kDraft);
+    // Two pieces of equal length change places: the same sizes, another vocabulary.
+    std::string bytes = draft.read("tokenizer.model");
+    const size_t was = bytes.find("\xe2\x96\x81was"), his = bytes.find("\xe2\x96\x81his");
+    ASSERT_NE(was, std::string::npos);
+    ASSERT_NE(his, std::string::npos);
+    for (size_t i = 0; i < 6; ++i)
+        std::swap(bytes[was + i], bytes[his + i]);
+    draft.write("tokenizer.model", bytes);
+    expect_error({"run", "-n", "2", "-m", kTarget, "-md", draft.path()}, kFile, draft.path());
+}
+
+} // namespace auspex::test

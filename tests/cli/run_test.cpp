@@ -1,0 +1,246 @@
+// auspex run: what goes to which stream, the JSON object and its counting rules, prompts, seeds, stopping.
+#include "cli/cli_process.h"
+#include "model/file_fixtures.h"
+
+#include <auspex/auspex.h>
+
+#include <csignal>
+#include <fstream>
+#include <numeric>
+
+namespace auspex::test {
+
+namespace {
+
+const std::string kPrompt = "Once upon a time there was a curious fox named Ruby.";
+
+std::vector<uint32_t> tokens_of(const Json& run, size_t index = 0) {
+    return run["completions"][index]["tokens"].get<std::vector<uint32_t>>();
+}
+
+std::string joined(const std::vector<uint32_t>& tokens) {
+    std::string text;
+    for (const uint32_t token : tokens)
+        text += (text.empty() ? "" : ",") + std::to_string(token);
+    return text;
+}
+
+// Design section 6, "Counting", for any run.
+void expect_counted_by_the_rules(const Json& run) {
+    const Json& timings = run["timings"];
+    const Json& speculation = run["speculation"];
+    const auto histogram = speculation["accepted_histogram"].get<std::vector<uint64_t>>();
+    const auto draft_len = speculation["draft_len"].get<uint64_t>();
+    const auto rounds = speculation["rounds"].get<uint64_t>();
+    const auto predicted_n = timings["predicted_n"].get<uint64_t>();
+    const auto draft_n = timings["draft_n"].get<uint64_t>(), accepted = timings["draft_n_accepted"].get<uint64_t>();
+
+    uint64_t n_tokens = 0, from_histogram = 0;
+    for (const Json& completion : run["completions"])
+        n_tokens += completion["tokens"].size();
+    for (size_t i = 0; i < histogram.size(); ++i)
+        from_histogram += i * histogram[i];
+    EXPECT_EQ(timings["prompt_n"].get<size_t>(), run["prompt_tokens"].size());
+    EXPECT_EQ(predicted_n, n_tokens);
+    EXPECT_EQ(histogram.size(), draft_len + 1);
+    EXPECT_EQ(std::accumulate(histogram.begin(), histogram.end(), uint64_t{0}), rounds);
+    EXPECT_EQ(from_histogram, accepted);
+    EXPECT_LE(accepted, draft_n);
+    EXPECT_LE(draft_n, rounds * draft_len);
+    // Each round adds its accepted drafts and one token more, unless a stop or limit cut that off.
+    EXPECT_LE(predicted_n, accepted + rounds);
+    EXPECT_GE(predicted_n, accepted + rounds - run["completions"].size());
+    if (draft_n == 0) {
+        EXPECT_TRUE(speculation["acceptance_rate"].is_null());
+    } else {
+        EXPECT_DOUBLE_EQ(speculation["acceptance_rate"].get<double>(),
+                         static_cast<double>(accepted) / static_cast<double>(draft_n));
+    }
+    EXPECT_DOUBLE_EQ(speculation["tokens_per_round"].get<double>(),
+                     static_cast<double>(predicted_n) / static_cast<double>(rounds));
+    if (timings["predicted_ms"].is_number()) {
+        EXPECT_NEAR(timings["predicted_per_second"].get<double>(),
+                    static_cast<double>(predicted_n) * 1e3 / timings["predicted_ms"].get<double>(), 1e-6);
+    }
+}
+
+} // namespace
+
+TEST(CliRun, TellsAStoryWithoutAnyFlag) {
+    const CliResult result = run_cli({"run"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_GT(result.out.size(), 40u);
+    EXPECT_EQ(result.out.find(kPrompt), std::string::npos) << "stdout holds the continuation only";
+    EXPECT_EQ(result.out.find('\033'), std::string::npos);
+    EXPECT_EQ(result.err.find('\033'), std::string::npos);
+    for (const char* label : {"device", "prompt", "generation", "tok/s", "rounds", "drafted", "accepted",
+                              "tokens per round", "GPU time", "verify", "seed"})
+        EXPECT_NE(result.err.find(label), std::string::npos) << label << " in " << result.err;
+}
+
+TEST(CliRun, JsonHasItsKeysInOrder) {
+    const Json run = run_cli_json({"run", "-n", "16"});
+    using Keys = std::vector<std::string>;
+    EXPECT_EQ(keys_of(run),
+              (Keys{"schema", "device", "model", "seed", "prompt_tokens", "completions", "timings", "speculation"}));
+    EXPECT_EQ(run["schema"], 1);
+    EXPECT_EQ(keys_of(run["device"]), (Keys{"name", "driver", "api_version"}));
+    EXPECT_EQ(keys_of(run["model"]), (Keys{"target", "draft"}));
+    EXPECT_EQ(keys_of(run["completions"][0]), (Keys{"tokens", "text", "stop_reason"}));
+    EXPECT_EQ(keys_of(run["timings"]), (Keys{"prompt_n", "prompt_ms", "predicted_n", "predicted_ms",
+                                             "predicted_per_second", "draft_n", "draft_n_accepted", "first_token_ms"}));
+    EXPECT_EQ(keys_of(run["speculation"]), (Keys{"draft_len", "rounds", "acceptance_rate", "tokens_per_round",
+                                                 "accepted_histogram", "draft_ms", "verify_ms", "accept_ms"}));
+    EXPECT_EQ(run["completions"][0]["stop_reason"], "length");
+    EXPECT_EQ(tokens_of(run).size(), 16u);
+    expect_counted_by_the_rules(run);
+}
+
+TEST(CliRun, JsonAndTextAreTheSameText) {
+    const std::string text = run_cli_json({"run", "-n", "24"})["completions"][0]["text"];
+    const std::string out = run_cli({"run", "-n", "24"}).out;
+    EXPECT_EQ(out, text + (text.ends_with('\n') ? "" : "\n"));
+}
+
+TEST(CliRun, CountsByTheRules) {
+    for (const std::vector<std::string>& arguments :
+         {std::vector<std::string>{"run", "-n", "50", "--draft-len", "1"},
+          {"run", "-n", "50", "--draft-len", "8", "--temp", "1", "-s", "3"},
+          {"run", "-n", "1", "--draft-len", "6"},
+          {"run", "-n", "20", "--samples", "5", "--temp", "1", "-s", "9", "--draft-len", "3"}}) {
+        SCOPED_TRACE(testing::PrintToString(arguments));
+        expect_counted_by_the_rules(run_cli_json(arguments));
+    }
+}
+
+TEST(CliRun, PlainDecodingHasNoAcceptanceRate) {
+    const Json plain = run_cli_json({"run", "-n", "12", "--no-draft"});
+    expect_counted_by_the_rules(plain);
+    EXPECT_TRUE(plain["speculation"]["acceptance_rate"].is_null());
+    EXPECT_TRUE(plain["model"]["draft"].is_null());
+    EXPECT_EQ(plain["speculation"]["accepted_histogram"], Json::array({12}));
+    const Json also_plain = run_cli_json({"run", "-n", "12", "--draft-len", "0"});
+    EXPECT_EQ(also_plain["completions"], plain["completions"]);
+    const Json without_draft = run_cli_json({"run", "-n", "12", "-m", kTarget});
+    EXPECT_EQ(without_draft["completions"], plain["completions"]);
+    EXPECT_TRUE(without_draft["model"]["draft"].is_null());
+}
+
+TEST(CliRun, GreedySpeculationGivesThePlainTokens) {
+    const Json plain = run_cli_json({"run", "-n", "80", "--no-draft"});
+    for (const char* draft_len : {"1", "4", "7"})
+        EXPECT_EQ(run_cli_json({"run", "-n", "80", "--draft-len", draft_len})["completions"], plain["completions"])
+            << draft_len;
+}
+
+TEST(CliRun, PromptComesFromEverySource) {
+    const TempFolder folder;
+    folder.write("prompt.txt", kPrompt + "\n");
+    const Json expected = run_cli_json({"run", "-n", "8", "-p", kPrompt});
+    const auto expect_same = [&](const Json& run, const char* what) {
+        EXPECT_EQ(run["prompt_tokens"], expected["prompt_tokens"]) << what;
+        EXPECT_EQ(run["completions"], expected["completions"]) << what;
+    };
+    expect_same(run_cli_json({"run", "-n", "8", "-f", folder.file("prompt.txt")}), "-f");
+    expect_same(run_cli_json({"run", "-n", "8"}, {.input = kPrompt + "\n", .has_input = true}), "stdin");
+    expect_same(run_cli_json({"run", "-n", "8", "-f", "-"}, {.input = kPrompt, .has_input = true}), "-f -");
+    expect_same(run_cli_json({"run", "-n", "8"}), "built in");
+    expect_same(run_cli_json({"run", "-n", "8"}, {.input = "", .has_input = true}), "an empty pipe");
+    const auto ids = expected["prompt_tokens"].get<std::vector<uint32_t>>();
+    expect_same(run_cli_json({"run", "-n", "8", "--tokens", joined(ids)}), "--tokens");
+}
+
+TEST(CliRun, PromptTokensAreTheGoldens) {
+    std::ifstream file(AUSPEX_TEST_DATA "/goldens.json");
+    const Json goldens = Json::parse(file);
+    EXPECT_EQ(run_cli_json({"run", "-n", "1", "-p", goldens[0]["prompt"]})["prompt_tokens"], goldens[0]["ids"]);
+}
+
+TEST(CliRun, TokensAreVerbatim) {
+    const Json run = run_cli_json({"run", "-n", "4", "--tokens", "579, 883,264"});
+    EXPECT_EQ(run["prompt_tokens"], Json::array({579, 883, 264})) << "no BOS is added";
+}
+
+TEST(CliRun, SamplesAreTheRunsOfTheirSeeds) {
+    const std::vector<std::string> common = {"-n", "20", "--temp", "1", "--draft-len", "3"};
+    const auto run_with = [&](std::vector<std::string> arguments) {
+        arguments.insert(arguments.begin(), "run");
+        arguments.insert(arguments.end(), common.begin(), common.end());
+        return run_cli_json(arguments);
+    };
+    const Json together = run_with({"--samples", "3", "-s", "40"});
+    ASSERT_EQ(together["completions"].size(), 3u);
+    EXPECT_EQ(together["seed"], 40);
+    for (size_t i = 0; i < 3; ++i)
+        EXPECT_EQ(together["completions"][i], run_with({"-s", std::to_string(40 + i)})["completions"][0]) << i;
+}
+
+TEST(CliRun, MoreSamplesThanSlotsRunInTurn) {
+    const Json run = run_cli_json({"run", "-n", "3", "--samples", "70", "--temp", "1", "-s", "1"});
+    EXPECT_EQ(run["completions"].size(), 70u);
+    expect_counted_by_the_rules(run);
+}
+
+TEST(CliRun, SamplesAreSeparatedOnStdout) {
+    const CliResult result = run_cli({"run", "-n", "5", "--samples", "2", "-s", "7"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_NE(result.out.find("\n---\n"), std::string::npos) << result.out;
+    EXPECT_NE(result.err.find("[2 of 2, seed 8]"), std::string::npos) << result.err;
+}
+
+TEST(CliRun, RandomSeedIsPrintedAndRepeats) {
+    const Json first = run_cli_json({"run", "-n", "20", "--temp", "1"});
+    const std::string seed = std::to_string(first["seed"].get<uint64_t>());
+    EXPECT_EQ(run_cli_json({"run", "-n", "20", "--temp", "1", "-s", seed})["completions"], first["completions"]);
+}
+
+TEST(CliRun, ShorterRunIsAPrefix) {
+    const auto shorter = tokens_of(run_cli_json({"run", "-n", "11"}));
+    auto longer = tokens_of(run_cli_json({"run", "-n", "30"}));
+    longer.resize(shorter.size());
+    EXPECT_EQ(shorter, longer);
+}
+
+TEST(CliRun, StopsWhenTheContextIsFull) {
+    const Json run = run_cli_json({"run", "-n", "-1", "-c", "64", "--no-stop"});
+    EXPECT_EQ(run["completions"][0]["stop_reason"], "context");
+    EXPECT_LE(run["prompt_tokens"].size() + tokens_of(run).size(), 64u);
+    EXPECT_GE(run["prompt_tokens"].size() + tokens_of(run).size(), 63u);
+}
+
+TEST(CliRun, EndTokenIsATokenButNoText) {
+    const Json stopped = run_cli_json({"run", "-n", "-1"});
+    const Json& completion = stopped["completions"][0];
+    if (completion["stop_reason"] != "eos") GTEST_SKIP() << "the pair ends no story within its context";
+    const auto tokens = tokens_of(stopped);
+    const std::string text = completion["text"];
+    EXPECT_EQ(text.find("</s>"), std::string::npos);
+    const auto beyond = tokens_of(run_cli_json({"run", "-n", std::to_string(tokens.size() + 5), "--no-stop"}));
+    EXPECT_EQ(beyond.size(), tokens.size() + 5);
+    EXPECT_TRUE(std::equal(tokens.begin(), tokens.end(), beyond.begin()));
+}
+
+TEST(CliRun, CtrlCStopsTheAnswerAndPrintsTheSummary) {
+    const CliResult result = run_cli({"run", "-n", "-1", "--no-stop"}, {.n_interrupts = 1});
+    EXPECT_EQ(result.exit_code, 130) << result.err;
+    EXPECT_NE(result.err.find("interrupted"), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find("tok/s"), std::string::npos);
+}
+
+TEST(CliRun, SecondCtrlCLeavesAtOnce) {
+    const CliResult result = run_cli({"run", "-n", "-1", "--no-stop"}, {.n_interrupts = 2});
+    EXPECT_EQ(result.exit_code, 128 + SIGINT) << result.err;
+}
+
+TEST(CliRun, FullDiskIsAnError) {
+    const CliResult result = run_cli({"run", "-n", "4"}, {.output_file = "/dev/full"});
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_NE(result.err.find("auspex: stdout: "), std::string::npos) << result.err;
+}
+
+TEST(CliRun, WorksWithoutAHomeFolder) {
+    const CliSetting homeless = {.environment = {{"HOME", nullptr}, {"XDG_CACHE_HOME", "/proc/none"}}};
+    EXPECT_EQ(run_cli({"run", "-n", "4"}, homeless).exit_code, 0);
+}
+
+} // namespace auspex::test

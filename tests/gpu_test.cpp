@@ -1,0 +1,204 @@
+// The device opens at first use and closes with the process.
+#include "gpu_test.h"
+
+#include "reference/half.h"
+
+#include <array>
+#include <cmath>
+
+namespace auspex {
+namespace {
+
+// Members go in reverse: kernels and memory before the device.
+struct Gpu {
+    std::unique_ptr<Device> device;
+    std::unique_ptr<MemoryPool> memory;
+    std::array<std::unique_ptr<KernelLibrary>, 4> libraries; // by Variant
+    std::string problem;
+
+    Gpu() {
+        Logger log{[](LogLevel level, std::string_view text) {
+            if (level >= LogLevel::warning) std::fprintf(stderr, "%.*s\n", int(text.size()), text.data());
+        }};
+        auto made = Device::create({}, log);
+        if (!made.ok()) {
+            problem = made.status().message();
+            return;
+        }
+        device = std::move(made).value();
+        memory = std::make_unique<MemoryPool>(*device);
+    }
+};
+
+Gpu& gpu_of_this_process() {
+    static Gpu gpu;
+    return gpu;
+}
+
+Tuning tuning_of(Variant variant, const DeviceCaps& caps) {
+    Tuning tuning = choose_tuning(caps);
+    if (variant == Variant::native) return tuning;
+    tuning.subgroup = false;
+    tuning.pinned_subgroup_size = 0;
+    if (variant == Variant::lanes_16) tuning.lanes = 16;
+    if (variant == Variant::lanes_32) tuning.lanes = 32;
+    return tuning;
+}
+
+} // namespace
+
+std::string variant_name(Variant variant) {
+    constexpr const char* kNames[] = {"native", "shared", "lanes_16", "lanes_32"};
+    return kNames[static_cast<int>(variant)];
+}
+
+const std::vector<Variant>& all_variants() {
+    static const std::vector<Variant> variants{Variant::native, Variant::shared, Variant::lanes_16, Variant::lanes_32};
+    return variants;
+}
+
+void GpuTest::SetUp() {
+    ASSERT_TRUE(gpu_of_this_process().device) << "no Vulkan device: " << gpu_of_this_process().problem;
+}
+
+Device& GpuTest::device() {
+    return *gpu_of_this_process().device;
+}
+
+MemoryPool& GpuTest::memory() {
+    return *gpu_of_this_process().memory;
+}
+
+KernelLibrary& GpuTest::kernels(Variant variant) {
+    auto& library = gpu_of_this_process().libraries[static_cast<size_t>(variant)];
+    if (!library) {
+        auto made = KernelLibrary::create(device(), tuning_of(variant, device().caps), "");
+        EXPECT_TRUE(made.ok()) << made.status().message();
+        library = std::move(made).value();
+    }
+    return *library;
+}
+
+std::unique_ptr<KernelLibrary> GpuTest::new_library() {
+    auto made = KernelLibrary::create(device(), choose_tuning(device().caps), "");
+    EXPECT_TRUE(made.ok()) << made.status().message();
+    return std::move(made).value();
+}
+
+Buffer GpuTest::poisoned(uint64_t bytes) {
+    // readback memory is host-visible, coherent and cached: it serves both ways.
+    auto made = memory().create(std::max<uint64_t>(bytes, 16), MemoryUse::readback);
+    EXPECT_TRUE(made.ok()) << made.status().message();
+    if (!made.ok()) return {};
+    Buffer buffer = std::move(made).value();
+    for (uint64_t at = 0; at + 4 <= buffer.size(); at += 4) std::memcpy(buffer.mapped() + at, &kPoison, 4);
+    return buffer;
+}
+
+void GpuTest::run(KernelLibrary& library, const std::function<void(Recorder&)>& record) {
+    auto made = Recording::create(device(), 0);
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    Recording& recording = *made.value();
+    recording.begin_segment("test");
+    Recorder recorder{recording, library};
+    record(recorder);
+    recording.end_segment();
+    const Status status = recording.finish();
+    ASSERT_TRUE(status.ok()) << status.message();
+    submit_and_wait(recording);
+}
+
+void GpuTest::submit_and_wait(const Recording& recording) {
+    VkFenceCreateInfo info = {VK_STRUCTURE_TYPE_FENCE_CREATE_INFO, nullptr, 0};
+    VkFence fence = VK_NULL_HANDLE;
+    ASSERT_EQ(device().vk.CreateFence(device().handle, &info, nullptr, &fence), VK_SUCCESS);
+    std::vector<VkCommandBuffer> segments;
+    for (uint32_t i = 0; i < recording.n_segments(); ++i) segments.push_back(recording.segment(i));
+    const Status status = device().submit(segments.data(), static_cast<uint32_t>(segments.size()), fence);
+    EXPECT_TRUE(status.ok()) << status.message();
+    constexpr uint64_t kTwoMinutes = 120'000'000'000;
+    if (status.ok()) {
+        EXPECT_EQ(device().vk.WaitForFences(device().handle, 1, &fence, VK_TRUE, kTwoMinutes), VK_SUCCESS);
+    }
+    device().vk.DestroyFence(device().handle, fence, nullptr);
+}
+
+Tensor GpuTest::tensor(std::vector<float>& values, uint32_t rows, uint32_t cols, DType dtype, uint32_t shard_rows) {
+    Tensor tensor;
+    tensor.dtype = dtype;
+    tensor.rows = rows;
+    tensor.cols = cols;
+    tensor.padded_cols = padded_width(cols);
+    if (shard_rows == 0) shard_rows = rows;
+    for (uint32_t first = 0; first < rows; first += shard_rows) {
+        const uint32_t count = std::min(shard_rows, rows - first);
+        std::vector<uint32_t> wide(dtype == DType::f32 ? size_t{count} * tensor.padded_cols : 0);
+        std::vector<uint16_t> narrow(dtype == DType::f32 ? 0 : size_t{count} * tensor.padded_cols);
+        for (uint32_t r = 0; r < count; ++r) {
+            for (uint32_t c = 0; c < cols; ++c) {
+                float& value = values[size_t{first + r} * cols + c];
+                const size_t at = size_t{r} * tensor.padded_cols + c;
+                if (dtype == DType::f32) {
+                    std::memcpy(&wide[at], &value, 4);
+                } else if (dtype == DType::f16) {
+                    narrow[at] = reference::float_to_half(value);
+                    value = reference::half_to_float(narrow[at]);
+                } else {
+                    narrow[at] = reference::float_to_bfloat(value);
+                    value = reference::bfloat_to_float(narrow[at]);
+                }
+            }
+        }
+        Buffer buffer = dtype == DType::f32 ? upload(wide) : upload(narrow);
+        tensor.shards.push_back({std::move(buffer), first, count});
+    }
+    return tensor;
+}
+
+std::vector<float> random_floats(uint64_t count, uint32_t seed, float scale) {
+    reference::DataStream data(seed);
+    std::vector<float> out(count);
+    for (float& v : out) v = scale * data.normal();
+    return out;
+}
+
+gpu::Row plain_row(uint32_t token, uint32_t slot, uint32_t position) {
+    gpu::Row row = {};
+    row.token = token;
+    row.slot = slot;
+    row.position = position;
+    row.kv_index = position;
+    row.prefix_len = position;
+    row.live = 1;
+    for (uint32_t i = 0; i < gpu::kMaxPath; ++i) row.path[i] = position + i;
+    return row;
+}
+
+::testing::AssertionResult same_bits(std::span<const float> a, std::span<const float> b) {
+    if (a.size() != b.size()) return ::testing::AssertionFailure() << a.size() << " values against " << b.size();
+    for (size_t i = 0; i < a.size(); ++i)
+        if (std::memcmp(&a[i], &b[i], 4) != 0)
+            return ::testing::AssertionFailure() << "at " << i << " of " << a.size() << ": " << a[i] << " against " << b[i];
+    return ::testing::AssertionSuccess();
+}
+
+double normalised_error(std::span<const float> found, std::span<const double> expected) {
+    double error = 0.0, size = 0.0;
+    for (size_t i = 0; i < found.size(); ++i) {
+        error += (found[i] - expected[i]) * (found[i] - expected[i]);
+        size += expected[i] * expected[i];
+    }
+    return error / size;
+}
+
+::testing::AssertionResult all_near(std::span<const float> found, std::span<const double> expected, std::span<const double> bound) {
+    if (found.size() != expected.size() || found.size() != bound.size())
+        return ::testing::AssertionFailure() << found.size() << " values, " << expected.size() << " expected";
+    for (size_t i = 0; i < found.size(); ++i)
+        if (!(std::abs(double(found[i]) - expected[i]) <= bound[i]))
+            return ::testing::AssertionFailure() << "at " << i << " of " << found.size() << ": " << found[i] << ", expected "
+                                                 << expected[i] << " within " << bound[i];
+    return ::testing::AssertionSuccess();
+}
+
+} // namespace auspex

@@ -1,0 +1,99 @@
+// What tests of GPU code share: one device per process, kernels in several variants, buffers from and to vectors,
+// recording and running. Without a usable device every such test fails.
+#pragma once
+
+#include "device/recording.h"
+#include "kernels/kernel_library.h"
+#include "kernels/rope_append.h"
+#include "reference/random.h"
+#include "shared/row.h"
+#include "tensor/tensor.h"
+
+#include <functional>
+#include <gtest/gtest.h>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace auspex {
+
+// NaN as f32, as two f16 and as two bf16; an index far out of range as uint.
+constexpr uint32_t kPoison = 0xffc1ffc1u;
+
+// Ways to run the same kernels.
+enum class Variant {
+    native,   // as choose_tuning says
+    shared,   // reductions through shared memory, lanes as native: the same bits
+    lanes_16, // through shared memory: other bits, still right
+    lanes_32,
+};
+std::string variant_name(Variant variant);
+// For INSTANTIATE_TEST_SUITE_P: the variants whose lanes differ, and the native one.
+const std::vector<Variant>& all_variants();
+
+class GpuTest : public ::testing::Test {
+  protected:
+    void SetUp() override; // fails without a device
+
+    Device& device();
+    MemoryPool& memory();
+    KernelLibrary& kernels(Variant variant = Variant::native);
+    // An empty library, for replaced shaders.
+    std::unique_ptr<KernelLibrary> new_library();
+
+    // Host-visible buffer with these words; an empty span gives 16 bytes of poison.
+    template <typename T> Buffer upload(std::span<const T> data) {
+        Buffer buffer = poisoned(data.size_bytes());
+        if (buffer && !data.empty()) std::memcpy(buffer.mapped(), data.data(), data.size_bytes());
+        return buffer;
+    }
+    template <typename T> Buffer upload(const std::vector<T>& data) { return upload(std::span<const T>(data)); }
+    // Host-visible buffer of poison.
+    Buffer poisoned(uint64_t bytes);
+    template <typename T> Buffer output(uint64_t count) { return poisoned(count * sizeof(T)); }
+    template <typename T> std::vector<T> read(const Buffer& buffer, uint64_t count, uint64_t first = 0) {
+        std::vector<T> out(count);
+        if (buffer) std::memcpy(out.data(), buffer.mapped() + first * sizeof(T), count * sizeof(T));
+        return out;
+    }
+    std::vector<float> floats(const Buffer& buffer, uint64_t count) { return read<float>(buffer, count); }
+
+    // Records one segment and runs it to its end; a failure anywhere fails the test.
+    void run(KernelLibrary& library, const std::function<void(Recorder&)>& record);
+    void run(const std::function<void(Recorder&)>& record) { run(kernels(), record); }
+    void submit_and_wait(const Recording& recording);
+
+    // A matrix (rows, cols) rounded to dtype, in shards of shard_rows rows (0: one shard). `values` receives what the
+    // device sees.
+    Tensor tensor(std::vector<float>& values, uint32_t rows, uint32_t cols, DType dtype, uint32_t shard_rows = 0);
+};
+
+template <typename T> class GpuTestWith : public GpuTest, public ::testing::WithParamInterface<T> {};
+
+// Values of a range.
+std::vector<float> random_floats(uint64_t count, uint32_t seed, float scale = 1.0f);
+// A live row of a chain whose keys below `position` are all committed.
+gpu::Row plain_row(uint32_t token, uint32_t slot, uint32_t position);
+
+// f32 error analysis (Higham 2002, section 3.1): n roundings change a term by at most rounding(n), relatively.
+constexpr double kUnit = 0x1p-24;
+inline double rounding(double n) {
+    return n * kUnit / (1.0 - n * kUnit);
+}
+// Vulkan promises more for some functions: exp(x) has 3 + 2·|x| ULP, a division 2.5; one ULP is at most 2 units.
+inline double exp_error(double x) {
+    return (3.0 + 2.0 * std::abs(x)) * 2.0 * kUnit;
+}
+constexpr double kDivisionError = 2.5 * 2.0 * kUnit;
+constexpr double kTiny = 0x1p-126; // subnormal numbers may be flushed
+
+// Bitwise equality of floats, NaN included; says where the first difference is.
+::testing::AssertionResult same_bits(std::span<const float> a, std::span<const float> b);
+// Σ (found - expected)² / Σ expected²; worst-case bounds are wide, so tests hold this to what rounding errors of random
+// sign leave.
+double normalised_error(std::span<const float> found, std::span<const double> expected);
+constexpr double kNormalisedError = 1e-11;
+// |found - expected| ≤ bound everywhere; NaN is never near.
+::testing::AssertionResult all_near(std::span<const float> found, std::span<const double> expected, std::span<const double> bound);
+
+} // namespace auspex

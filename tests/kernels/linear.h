@@ -1,0 +1,69 @@
+// What the tests of the two matrix kernels share: running them and comparing with the reference.
+#pragma once
+
+#include "gpu_test.h"
+#include "kernels/matmul.h"
+#include "kernels/matvec.h"
+#include "reference/ops.h"
+
+#include <cmath>
+#include <numeric>
+
+namespace auspex {
+
+using RecordLinear = std::function<void(Recorder& to, const Tensor& weight, BufferView x, BufferView y, uint32_t n_rows,
+                                        uint32_t y_stride, bool add)>;
+inline const RecordLinear kMatvec = [](auto&&... args) { record_matvec(args...); };
+inline const RecordLinear kMatmul = [](auto&&... args) { record_matmul(args...); };
+
+class LinearTest : public GpuTest {
+  protected:
+    // x: (n_rows, cols). Returns y (n_rows, rows of the weight); starts from `before` when adding.
+    std::vector<float> multiply(KernelLibrary& library, const RecordLinear& record, const Tensor& weight, std::span<const float> x,
+                                const std::vector<float>* before = nullptr) {
+        const uint32_t stride = weight.rows + 3; // wider than needed: neighbours must survive
+        const auto n_rows = static_cast<uint32_t>(x.size() / weight.cols);
+        std::vector<float> padded(size_t{n_rows} * weight.padded_cols, 0.0f);
+        for (uint32_t r = 0; r < n_rows; ++r)
+            std::copy_n(&x[size_t{r} * weight.cols], weight.cols, &padded[size_t{r} * weight.padded_cols]);
+        padded.resize(padded.size() + 8 * weight.padded_cols, NAN); // rows that are not there
+        const Buffer from = upload(padded), to = output<float>(size_t{n_rows} * stride + 4);
+        auto* y = reinterpret_cast<float*>(to.mapped());
+        for (uint32_t r = 0; before && r < n_rows; ++r)
+            std::copy_n(&(*before)[size_t{r} * weight.rows], weight.rows, y + size_t{r} * stride);
+        run(library, [&](Recorder& recorder) {
+            record(recorder, weight, from.view(), to.view(), n_rows, stride, before != nullptr);
+        });
+        std::vector<float> out;
+        for (uint32_t r = 0; r < n_rows; ++r) {
+            out.insert(out.end(), y + size_t{r} * stride, y + size_t{r} * stride + weight.rows);
+            for (uint32_t i = weight.rows; i < stride; ++i) {
+                EXPECT_EQ(std::bit_cast<uint32_t>(y[size_t{r} * stride + i]), kPoison) << "wrote beside its columns";
+            }
+        }
+        EXPECT_EQ(std::bit_cast<uint32_t>(y[size_t{n_rows} * stride]), kPoison) << "wrote behind its rows";
+        return out;
+    }
+
+    // Every product passes at most `chain` roundings; fma may be a product and a sum, so chain counts both.
+    void expect_right(std::span<const float> found, const std::vector<float>& weight, std::span<const float> x, uint32_t cols,
+                      double chain, const std::vector<float>* before = nullptr) {
+        reference::Vector expected, bound;
+        for (size_t from = 0; from < x.size(); from += cols) {
+            reference::Vector row(&x[from], &x[from] + cols), row_size;
+            std::vector<float> weight_size(weight);
+            for (float& w : weight_size) w = std::abs(w);
+            for (double v : row) row_size.push_back(std::abs(v));
+            const reference::Vector y = reference::matvec(weight, row), size = reference::matvec(weight_size, row_size);
+            for (size_t o = 0; o < y.size(); ++o) {
+                const double start = before ? double((*before)[expected.size()]) : 0.0;
+                expected.push_back(start + y[o]);
+                bound.push_back(rounding(chain) * size[o] + (before ? kUnit * (std::abs(start) + size[o]) : 0.0) + cols * kTiny);
+            }
+        }
+        EXPECT_TRUE(all_near(found, expected, bound));
+        EXPECT_LT(normalised_error(found, expected), kNormalisedError);
+    }
+};
+
+} // namespace auspex

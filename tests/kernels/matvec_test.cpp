@@ -1,0 +1,116 @@
+// The row family: right in every format and size, and bitwise indifferent to how many rows share the pass.
+#include "kernels/linear.h"
+
+namespace auspex {
+namespace {
+
+struct Case {
+    uint32_t n_out, cols;
+    DType dtype;
+    uint32_t n_rows, shard_rows;
+    bool add;
+    Variant variant;
+};
+
+// Longest way of a product to the sum: its lane's share, fma as two roundings, then the tree.
+double chain(const Tuning& tuning, uint32_t cols) {
+    const uint32_t blocks = padded_width(cols) / 8;
+    return 2.0 * 8.0 * ((blocks + tuning.lanes - 1) / tuning.lanes) + std::log2(tuning.lanes);
+}
+
+class Matvec : public LinearTest, public ::testing::WithParamInterface<Case> {};
+
+TEST_P(Matvec, agrees_with_the_reference) {
+    const Case c = GetParam();
+    std::vector<float> values = random_floats(size_t{c.n_out} * c.cols, 1), x = random_floats(size_t{c.n_rows} * c.cols, 2);
+    const std::vector<float> before = random_floats(size_t{c.n_rows} * c.n_out, 3);
+    const Tensor weight = tensor(values, c.n_out, c.cols, c.dtype, c.shard_rows);
+    KernelLibrary& library = kernels(c.variant);
+    const std::vector<float> found = multiply(library, kMatvec, weight, x, c.add ? &before : nullptr);
+    expect_right(found, values, x, c.cols, chain(library.tuning(), c.cols), c.add ? &before : nullptr);
+}
+
+constexpr Variant kNative = Variant::native;
+INSTANTIATE_TEST_SUITE_P(
+    , Matvec,
+    ::testing::Values(Case{1, 1, DType::bf16, 1, 0, false, kNative}, Case{7, 33, DType::bf16, 1, 0, false, kNative},
+                      Case{33, 7, DType::bf16, 3, 0, false, kNative}, Case{1234, 33, DType::bf16, 5, 0, false, kNative},
+                      Case{33, 1234, DType::bf16, 17, 0, false, kNative}, Case{1234, 1234, DType::bf16, 1, 1000, false, kNative},
+                      Case{33, 1234, DType::bf16, 5, 10, true, kNative}, Case{7, 64, DType::bf16, 1, 1, true, kNative},
+                      Case{33, 1234, DType::f16, 1, 0, false, kNative}, Case{33, 77, DType::f16, 5, 7, false, kNative},
+                      Case{33, 1234, DType::f32, 1, 0, false, kNative}, Case{33, 77, DType::f32, 5, 7, false, kNative},
+                      Case{33, 1234, DType::bf16, 1, 0, false, Variant::shared},
+                      Case{33, 1234, DType::bf16, 1, 0, false, Variant::lanes_16},
+                      Case{33, 77, DType::bf16, 4, 0, false, Variant::lanes_16},
+                      Case{33, 1234, DType::bf16, 1, 0, false, Variant::lanes_32},
+                      Case{33, 77, DType::bf16, 4, 0, false, Variant::lanes_32}));
+
+class MatvecRows : public LinearTest {
+  protected:
+    Buffer elsewhere_;
+
+    void expect_invariant(DType dtype, const std::vector<uint32_t>& counts, Variant variant) {
+        constexpr uint32_t kOut = 37, kCols = 301, kMost = 72;
+        std::vector<float> values = random_floats(kOut * kCols, 4);
+        const Tensor weight = tensor(values, kOut, kCols, dtype, 20);
+        const std::vector<float> x = random_floats(kMost * kCols, 5), before = random_floats(kMost * kOut, 6);
+        for (const bool add : {false, true}) {
+            std::vector<float> alone;
+            for (uint32_t r = 0; r < kMost; ++r) {
+                const std::vector<float> start(&before[r * kOut], &before[r * kOut] + kOut);
+                const std::vector<float> y = multiply(kernels(variant), kMatvec, weight,
+                                                      std::span(x).subspan(r * kCols, kCols), add ? &start : nullptr);
+                alone.insert(alone.end(), y.begin(), y.end());
+            }
+            for (uint32_t n : counts) {
+                if (add && n % 5 != 0) continue; // adding is one more operation on the same sum: a few counts will do
+                const std::vector<float> together = multiply(kernels(variant), kMatvec, weight,
+                                                             std::span(x).first(n * kCols), add ? &before : nullptr);
+                EXPECT_TRUE(same_bits(together, std::span(alone).first(size_t{n} * kOut))) << n << " rows, add " << add;
+            }
+        }
+    }
+};
+
+TEST_F(MatvecRows, have_the_same_bits_in_any_company) {
+    expect_invariant(DType::bf16, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 40, 72}, kNative);
+}
+TEST_F(MatvecRows, have_the_same_bits_in_any_company_f16) {
+    expect_invariant(DType::f16, {2, 5, 16}, kNative);
+}
+TEST_F(MatvecRows, have_the_same_bits_in_any_company_f32) {
+    expect_invariant(DType::f32, {2, 5, 16}, kNative);
+}
+TEST_F(MatvecRows, have_the_same_bits_through_shared_memory) {
+    expect_invariant(DType::bf16, {3, 5}, Variant::shared);
+}
+
+TEST_F(MatvecRows, go_where_they_are_told) {
+    constexpr uint32_t kOut = 7, kCols = 33, kFirst = 5, kStride = 20;
+    std::vector<float> values = random_floats(kOut * kCols, 9);
+    const Tensor weight = tensor(values, kOut, kCols, DType::bf16, 4);
+    const std::vector<float> x = random_floats(2 * kCols, 10);
+    const RecordLinear record = [&](Recorder& to, const Tensor& w, BufferView from, BufferView, uint32_t n_rows, uint32_t, bool) {
+        record_matvec(to, w, from, elsewhere_.view(), n_rows, kStride, false, kFirst);
+    };
+    elsewhere_ = output<float>(kFirst + 2 * kStride);
+    multiply(kernels(), record, weight, x);
+    const std::vector<float> there = floats(elsewhere_, kFirst + 2 * kStride);
+    const std::vector<float> plain = multiply(kernels(), kMatvec, weight, x);
+    for (uint32_t r = 0; r < 2; ++r)
+        EXPECT_TRUE(same_bits({&there[kFirst + r * kStride], kOut}, {&plain[r * kOut], kOut}));
+    EXPECT_EQ(std::bit_cast<uint32_t>(there[kFirst - 1]), kPoison);
+    EXPECT_EQ(std::bit_cast<uint32_t>(there[kFirst + kOut]), kPoison);
+}
+
+TEST_F(MatvecRows, do_not_depend_on_how_lanes_exchange) {
+    constexpr uint32_t kOut = 37, kCols = 1234;
+    std::vector<float> values = random_floats(kOut * kCols, 7);
+    const Tensor weight = tensor(values, kOut, kCols, DType::bf16);
+    const std::vector<float> x = random_floats(3 * kCols, 8);
+    EXPECT_TRUE(same_bits(multiply(kernels(), kMatvec, weight, x),
+                          multiply(kernels(Variant::shared), kMatvec, weight, x)));
+}
+
+} // namespace
+} // namespace auspex

@@ -1,0 +1,17 @@
+// 16-bit floats by the book (IEEE 754 binary16, bfloat16), rounding to nearest even.
+#pragma once
+
+#include <cstdint>
+
+namespace auspex::reference {
+
+uint16_t float_to_half(float value);
+float half_to_float(uint16_t bits);
+uint16_t float_to_bfloat(float value);
+float bfloat_to_float(uint16_t bits);
+
+inline double round_to_half(double value) {
+    return half_to_float(float_to_half(static_cast<float>(value)));
+}
+
+} // namespace auspex::reference
