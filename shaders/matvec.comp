@@ -1,8 +1,10 @@
 // One team of LANES invocations computes OUTS outputs for ROWS rows: lane l owns the 8-element blocks l, l + LANES, …
 // whatever the number of rows, so a row's bits never depend on its company. Memory-bound on GPUs.
-// Grid: x, y fold the output groups, z counts tiles of ROWS rows.
+// Grid: x, y fold the output groups, z counts tiles of ROWS rows. OUTS is a power of two.
+// UNROLLED: row and output counts are fixed at build time and unrolled there, for compilers that would not.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #include "shared/matvec_args.h"
 
 layout(local_size_x_id = 0) in;
@@ -10,15 +12,44 @@ layout(constant_id = 1) const uint LANES = 8;
 layout(constant_id = 2) const uint TEAMS = 1;
 layout(constant_id = 3) const uint FORMAT = kFormatBf16;
 layout(constant_id = 4) const uint ADD = 0; // 1: y += instead of y =
+#ifdef UNROLLED
+const int ROWS = UNROLLED_ROWS;
+const int OUTS = UNROLLED_OUTS;
+#else
 layout(constant_id = 5) const int ROWS = 1;
 layout(constant_id = 6) const int OUTS = 4;
+#endif
 #include "include/reduce.glsl"
 #include "include/weight.glsl"
+#include "include/wide.glsl"
 
 layout(push_constant) uniform Push { MatvecArgs args; };
-layout(std430, binding = kMatvecWeight) readonly buffer Weight { uvec4 weight[]; };
-layout(std430, binding = kMatvecX) readonly buffer X { vec4 x[]; };
+layout(std430, binding = kMatvecWeight) readonly buffer Weight { WIDE_VEC weight[]; };
+layout(std430, binding = kMatvecX) readonly buffer X { WIDE_VEC x[]; };
 layout(std430, binding = kMatvecY) buffer Y { float y[]; };
+
+// One level of the reduction tree. While a team holds several outputs, each half of the lanes keeps half of them, so that
+// one exchange serves two outputs; the additions are those of lane_sum.
+#define REDUCE_LEVEL(level)                                                                                            \
+    if ((LANES >> level) >= 2u) {                                                                                      \
+        uint distance = LANES >> (level + 1);                                                                          \
+        if ((OUTS >> level) >= 2) {                                                                                    \
+            bool upper = (lane & distance) != 0u;                                                                      \
+            [[unroll]] for (int i = 0; i < (OUTS >> (level + 1)) * ROWS; ++i) {                                        \
+                float kept = upper ? acc[i + (OUTS >> (level + 1)) * ROWS] : acc[i];                                   \
+                float given = upper ? acc[i] : acc[i + (OUTS >> (level + 1)) * ROWS];                                  \
+                precise float sum = kept + lane_exchange(given, distance);                                             \
+                acc[i] = sum;                                                                                          \
+            }                                                                                                          \
+            if (upper) first_out += OUTS >> (level + 1);                                                               \
+        } else {                                                                                                       \
+            [[unroll]] for (int r = 0; r < ROWS; ++r) {                                                                \
+                precise float sum = acc[r] + lane_exchange(acc[r], distance);                                          \
+                acc[r] = sum;                                                                                          \
+            }                                                                                                          \
+            writes = writes && (lane & distance) == 0u;                                                                \
+        }                                                                                                              \
+    }
 
 void main() {
     uint lane = lane_index();
@@ -26,32 +57,32 @@ void main() {
     uint out0 = group * OUTS;
     uint row0 = gl_WorkGroupID.z * ROWS;
 
-    uint words = FORMAT == kFormatF32 ? 2u : 1u; // uvec4 per block
+    uint words = FORMAT == kFormatF32 ? 2u : 1u; // of 16 bytes per block
     uint w_base[OUTS];
-    for (int o = 0; o < OUTS; ++o) w_base[o] = min(out0 + o, args.n_out - 1u) * args.k_blocks * words;
+    [[unroll]] for (int o = 0; o < OUTS; ++o) w_base[o] = min(out0 + o, args.n_out - 1u) * args.k_blocks * words;
     uint x_base[ROWS];
-    for (int r = 0; r < ROWS; ++r) x_base[r] = min(row0 + r, args.n_rows - 1u) * args.x_row_stride;
+    [[unroll]] for (int r = 0; r < ROWS; ++r) x_base[r] = min(row0 + r, args.n_rows - 1u) * args.x_row_stride;
 
     precise float acc[OUTS * ROWS];
-    for (int i = 0; i < OUTS * ROWS; ++i) acc[i] = 0.0;
+    [[unroll]] for (int i = 0; i < OUTS * ROWS; ++i) acc[i] = 0.0;
     for (uint block = lane; block < args.k_blocks; block += LANES) {
         vec4 xa[ROWS];
         vec4 xb[ROWS];
-        for (int r = 0; r < ROWS; ++r) {
-            xa[r] = x[x_base[r] + 2u * block];
-            xb[r] = x[x_base[r] + 2u * block + 1u];
+        [[unroll]] for (int r = 0; r < ROWS; ++r) {
+            xa[r] = uintBitsToFloat(wide_uvec4(x[x_base[r] + 2u * block]));
+            xb[r] = uintBitsToFloat(wide_uvec4(x[x_base[r] + 2u * block + 1u]));
         }
-        for (int o = 0; o < OUTS; ++o) {
-            uvec4 w = weight[w_base[o] + block * words];
+        [[unroll]] for (int o = 0; o < OUTS; ++o) {
             vec4 wa, wb;
             if (FORMAT == kFormatF32) {
-                wa = uintBitsToFloat(w);
-                wb = uintBitsToFloat(weight[w_base[o] + block * 2u + 1u]);
+                wa = uintBitsToFloat(wide_uvec4(weight[w_base[o] + block * 2u]));
+                wb = uintBitsToFloat(wide_uvec4(weight[w_base[o] + block * 2u + 1u]));
             } else {
+                uvec4 w = wide_uvec4(weight[w_base[o] + block]);
                 wa = unpack_low(w, FORMAT);
                 wb = unpack_high(w, FORMAT);
             }
-            for (int r = 0; r < ROWS; ++r) {
+            [[unroll]] for (int r = 0; r < ROWS; ++r) {
                 precise float a = acc[o * ROWS + r];
                 a = fma(wa.x, xa[r].x, a);
                 a = fma(wa.y, xa[r].y, a);
@@ -65,17 +96,25 @@ void main() {
             }
         }
     }
-    for (int o = 0; o < OUTS; ++o) {
-        for (int r = 0; r < ROWS; ++r) {
-            precise float sum = lane_sum(acc[o * ROWS + r]);
-            if (lane == 0u && out0 + o < args.n_out && row0 + r < args.n_rows) {
-                uint at = (row0 + r) * args.y_stride + args.first_out + out0 + o;
-                if (ADD != 0u) {
-                    precise float total = y[at] + sum;
-                    sum = total;
-                }
-                y[at] = sum;
-            }
+
+    int first_out = 0;  // of the outputs this lane ends up with
+    bool writes = true; // one of the lanes that hold the same ones
+    REDUCE_LEVEL(0)
+    REDUCE_LEVEL(1)
+    REDUCE_LEVEL(2)
+    REDUCE_LEVEL(3)
+    REDUCE_LEVEL(4)
+    REDUCE_LEVEL(5)
+    const int held = uint(OUTS) > LANES ? OUTS / int(LANES) : 1;
+    for (int o = 0; o < held; ++o) {
+        uint out_index = out0 + first_out + o;
+        if (!writes || out_index >= args.n_out) continue;
+        [[unroll]] for (int r = 0; r < ROWS; ++r) {
+            if (row0 + r >= args.n_rows) continue;
+            uint at = (row0 + r) * args.y_stride + args.first_out + out_index;
+            precise float sum = acc[o * ROWS + r];
+            if (ADD != 0u) sum = y[at] + sum;
+            y[at] = sum;
         }
     }
 }

@@ -25,7 +25,7 @@ void main() {
     uint slot = rows[r].slot;
     uint position = rows[r].position;
     uint kv_index = rows[r].kv_index;
-    uint page = pages[slot * args.pages_per_slot + kv_index / args.page_size];
+    uint page = pages[slot * args.pages_per_slot + (kv_index >> args.page_bits)];
     uint all_heads = args.n_heads + 2u * args.n_kv_heads;
     uint row_base = r * all_heads * HEAD_DIM;
 
@@ -52,7 +52,8 @@ void main() {
             continue;
         }
         uint kv_head = head - args.n_heads - (is_v ? args.n_kv_heads : 0u);
-        uint element = ((kv_head * args.n_pages + page) * args.page_size + kv_index % args.page_size) * HEAD_DIM + i;
+        uint in_page = kv_index & ((1u << args.page_bits) - 1u);
+        uint element = (((kv_head * args.n_pages + page) << args.page_bits) + in_page) * HEAD_DIM + i;
         if (CACHE_F32 != 0u) {
             if (is_v) {
                 v_cache[element] = floatBitsToUint(low.x);

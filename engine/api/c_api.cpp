@@ -46,6 +46,7 @@ BorrowedDevice borrow(const auspex_vulkan_device& host) {
                          has_name(host.enabled_extensions, host.enabled_extension_count, "VK_EXT_subgroup_size_control");
         if (size_control && full && available) device.subgroup_size_control = true;
     }
+    if (host.enabled_features) device.shader_int64 = host.enabled_features->features.shaderInt64 == VK_TRUE;
     if (host.lock_queue) device.lock_queue = [lock = host.lock_queue, data = host.user_data] { lock(data); };
     if (host.unlock_queue) device.unlock_queue = [unlock = host.unlock_queue, data = host.user_data] { unlock(data); };
     return device;

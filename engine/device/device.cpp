@@ -167,11 +167,15 @@ Result<std::unique_ptr<Device>> Device::create(const DeviceChoice& choice, const
     size_features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES;
     size_features.subgroupSizeControl = VK_TRUE;
     size_features.computeFullSubgroups = VK_TRUE;
+    VkPhysicalDeviceFeatures2 features = {};
+    features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
+    features.features.shaderInt64 = caps.shader_int64 ? VK_TRUE : VK_FALSE;
+    features.pNext = caps.subgroup_size_control ? &size_features : nullptr;
     float priority = 0.5f;
     VkDeviceQueueCreateInfo queue = {VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, nullptr, 0, device->queue_family, 1, &priority};
     VkDeviceCreateInfo info = {};
     info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
-    info.pNext = caps.subgroup_size_control ? &size_features : nullptr;
+    info.pNext = &features;
     info.queueCreateInfoCount = 1;
     info.pQueueCreateInfos = &queue;
     info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
@@ -213,6 +217,7 @@ Result<std::unique_ptr<Device>> Device::adopt(const BorrowedDevice& borrowed, co
                                              " has no VK_QUEUE_COMPUTE_BIT");
     device->caps = probe_caps(vk, borrowed.physical_device, borrowed.queue_family);
     device->caps.subgroup_size_control = device->caps.subgroup_size_control && borrowed.subgroup_size_control;
+    device->caps.shader_int64 = device->caps.shader_int64 && borrowed.shader_int64;
     return device;
 }
 

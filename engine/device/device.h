@@ -34,6 +34,7 @@ struct BorrowedDevice {
     uint32_t queue_family = 0;
     uint32_t api_version = VK_API_VERSION_1_1;
     bool subgroup_size_control = false; // feature and full subgroups enabled, extension enabled or core
+    bool shader_int64 = false;          // feature enabled
     std::function<void()> lock_queue, unlock_queue; // both or neither
     VkHook hook;
 };

@@ -88,6 +88,7 @@ DeviceCaps probe_caps(const VkFunctions& vk, VkPhysicalDevice physical_device, u
         caps.subgroup_size_control = size_features.subgroupSizeControl && size_features.computeFullSubgroups &&
                                      (size_control.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
     }
+    caps.shader_int64 = features.features.shaderInt64 == VK_TRUE;
     caps.max_storage_buffer_range = limits.maxStorageBufferRange;
     caps.max_allocation_bytes = maintenance3.maxMemoryAllocationSize;
     caps.max_allocations = limits.maxMemoryAllocationCount;
@@ -112,6 +113,7 @@ DeviceCaps probe_caps(const VkFunctions& vk, VkPhysicalDevice physical_device, u
             caps.device_local_bytes = std::max<uint64_t>(caps.device_local_bytes, caps.memory.memoryHeaps[i].size);
     for (const char* name : kInterestingExtensions)
         if (has_extension(extensions, name)) caps.features.emplace_back(name);
+    if (caps.shader_int64) caps.features.emplace_back("shaderInt64");
     return caps;
 }
 

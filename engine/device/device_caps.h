@@ -23,6 +23,8 @@ struct DeviceCaps {
     bool subgroup_size_control = false; // enabled: sizes can be pinned and full subgroups required in compute
     bool subgroup_shuffle = false;      // basic and shuffle operations in compute shaders
 
+    bool shader_int64 = false;          // enabled
+
     uint64_t max_storage_buffer_range = 0; // bytes
     uint64_t max_allocation_bytes = 0;
     uint32_t max_allocations = 0;

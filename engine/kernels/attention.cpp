@@ -3,6 +3,7 @@
 
 #include "shared/attention_args.h"
 
+#include <bit>
 #include <cmath>
 
 namespace auspex {
@@ -14,14 +15,15 @@ void record_attention(Recorder& to, const AttentionShape& shape, BufferView qkv,
                                       sizeof(gpu::AttentionArgs),
                                       true,
                                       {to.tuning().lanes, shape.head_dim, shape.n_heads / shape.n_kv_heads,
-                                       shape.cache_dtype == DType::f32 ? 1u : 0u}});
+                                       shape.cache_dtype == DType::f32 ? 1u : 0u},
+                                      "attention.wide"});
     if (!kernel) return;
     to.cmd.dispatch_indirect(*kernel, counts,
                              gpu::AttentionArgs{.n_heads = shape.n_heads,
                                                 .n_kv_heads = shape.n_kv_heads,
                                                 .pages_per_slot = shape.pages_per_slot,
                                                 .n_pages = shape.n_pages,
-                                                .page_size = shape.page_size,
+                                                .page_bits = static_cast<uint32_t>(std::countr_zero(shape.page_size)),
                                                 .split = to.tuning().attention_split,
                                                 .max_splits = max_splits,
                                                 .scale = 1.0f / std::sqrt(static_cast<float>(shape.head_dim))},

@@ -19,6 +19,7 @@ struct KernelId {
     uint32_t args_bytes;
     bool has_subgroup_variant = false; // "<shader>.subgroup" exists: reductions by shuffles
     std::vector<uint32_t> constants;   // specialization constants 0…n-1
+    std::string wide_variant = {};     // the variant for devices that are tuned to wide ones; empty: none
 };
 
 class KernelLibrary {

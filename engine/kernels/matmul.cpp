@@ -2,12 +2,14 @@
 #include "kernels/matmul.h"
 
 #include "base/checked.h"
+#include "kernels/matvec.h"
 #include "shared/matmul_args.h"
 
 namespace auspex {
 
 void record_matmul(Recorder& to, const Tensor& weight, BufferView x, BufferView y, uint32_t n_rows, uint32_t y_stride, bool add) {
     const Tuning& tuning = to.tuning();
+    if (tuning.prompt_by_rows) return record_matvec(to, weight, x, y, n_rows, y_stride, add);
     constexpr uint32_t kOuts = 2; // per invocation
     uint32_t local = tuning.lanes;
     const Kernel* kernel = to.kernel({"matmul",

@@ -16,13 +16,14 @@ void record_matvec(Recorder& to, const Tensor& weight, BufferView x, BufferView 
                    uint32_t y_first) {
     const Tuning& tuning = to.tuning();
     uint32_t tile = matvec_tile_rows(tuning, n_rows);
-    uint32_t outs = tile <= tuning.matvec_few_rows ? tuning.matvec_outs : tuning.matvec_outs_many;
+    uint32_t outs = !tuning.wide ? tuning.matvec_outs : tile <= 8 ? tuning.matvec_wide_outs : tuning.matvec_wide_outs_many;
     uint32_t lanes = tuning.lanes, teams = tuning.matvec_teams;
     const Kernel* kernel = to.kernel({"matvec",
                                       3,
                                       sizeof(gpu::MatvecArgs),
                                       true,
-                                      {lanes * teams, lanes, teams, static_cast<uint32_t>(weight.dtype), add ? 1u : 0u, tile, outs}});
+                                      {lanes * teams, lanes, teams, static_cast<uint32_t>(weight.dtype), add ? 1u : 0u, tile, outs},
+                                      "matvec.wide.rows" + std::to_string(tile)});
     if (!kernel) return;
     uint32_t max_x = to.cmd.device().caps.max_groups[0];
     for (const Shard& shard : weight.shards) {

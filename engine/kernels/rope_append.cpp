@@ -3,6 +3,8 @@
 
 #include "shared/rope_append_args.h"
 
+#include <bit>
+
 namespace auspex {
 
 void record_rope_append(Recorder& to, const AttentionShape& shape, BufferView qkv, BufferView rows, BufferView table,
@@ -19,7 +21,7 @@ void record_rope_append(Recorder& to, const AttentionShape& shape, BufferView qk
                                         .n_kv_heads = shape.n_kv_heads,
                                         .pages_per_slot = shape.pages_per_slot,
                                         .n_pages = shape.n_pages,
-                                        .page_size = shape.page_size},
+                                        .page_bits = static_cast<uint32_t>(std::countr_zero(shape.page_size))},
                     {qkv, rows, table, pages, k, v});
 }
 

@@ -11,7 +11,7 @@ struct AttentionShape {
     uint32_t n_heads;
     uint32_t n_kv_heads;
     uint32_t head_dim;       // 32, 64 or 128
-    uint32_t page_size;      // tokens
+    uint32_t page_size;      // tokens, a power of two
     uint32_t n_pages;        // in the pool
     uint32_t pages_per_slot; // page table width
     DType cache_dtype;       // f16 or f32

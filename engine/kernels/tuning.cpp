@@ -19,7 +19,7 @@ Tuning choose_tuning(const DeviceCaps& caps) {
     bool one_size = caps.subgroup_size_control || caps.vendor_id == kVendorNvidia || is_llvmpipe(caps);
     uint32_t lanes = caps.subgroup_size;
     if (caps.subgroup_size_control && caps.subgroup_size_min <= 32 && 32 <= caps.subgroup_size_max) lanes = 32;
-    bool power_of_two = lanes >= 4 && lanes <= 64 && (lanes & (lanes - 1)) == 0;
+    bool power_of_two = lanes >= 8 && lanes <= 64 && (lanes & (lanes - 1)) == 0;
     tuning.subgroup = caps.subgroup_shuffle && one_size && power_of_two;
     tuning.lanes = tuning.subgroup ? lanes : 32;
     tuning.pinned_subgroup_size = tuning.subgroup && caps.subgroup_size_control ? lanes : 0;
@@ -28,21 +28,20 @@ Tuning choose_tuning(const DeviceCaps& caps) {
         // Compute-bound: every row count is built, and many outputs share the activations a team loads.
         tuning.matvec_rows = {1, 2, 3, 4, 5, 6, 7, 8, 12, 16};
         tuning.matvec_outs = 8;
-        tuning.matvec_outs_many = 8;
+        tuning.wide = tuning.subgroup && tuning.lanes == 8 && caps.shader_int64;
+        tuning.prompt_by_rows = true;
     } else {
         // Memory-bound: padding rows is free, few variants; four teams keep enough loads in flight.
         tuning.matvec_rows = {1, 2, 4, 8, 16};
         tuning.matvec_teams = 4;
         tuning.matvec_outs = 2;
-        tuning.matvec_outs_many = 2;
-        tuning.matmul_rows = 16;
     }
     tuning.matvec_teams = std::min(tuning.matvec_teams, std::max(caps.max_workgroup_invocations / tuning.lanes, 1u));
     return tuning;
 }
 
 std::string Tuning::numerics_id() const {
-    return "n1-l" + std::to_string(lanes) + "-s" + std::to_string(attention_split);
+    return "n1-l" + std::to_string(lanes) + "-s" + std::to_string(attention_split) + (prompt_by_rows ? "-r" : "");
 }
 
 } // namespace auspex

@@ -13,15 +13,18 @@ struct Tuning {
     // Bit-changing.
     uint32_t lanes = 32;            // invocations that share one reduction; a power of two
     uint32_t attention_split = 128; // keys per attention split, a multiple of the page size
+    bool prompt_by_rows = false;    // prompts go through the row family: CPUs have no use for another tile shape
+
     // Bit-neutral.
     bool subgroup = false;                    // reductions by shuffles; lanes is the pinned subgroup size
     uint32_t pinned_subgroup_size = 0;        // 0: the device has one size, or shared memory is used
+    bool wide = false;                        // the ".wide" variants: shuffles, 64-bit fetches, unrolled at build time
     uint32_t matvec_teams = 1;                // teams of lanes per workgroup
-    uint32_t matvec_outs = 4;                 // outputs per team for passes of few rows
-    uint32_t matvec_outs_many = 4;            // … of more than matvec_few_rows rows
-    uint32_t matvec_few_rows = 4;
+    uint32_t matvec_outs = 4;                 // outputs per team, a power of two
+    uint32_t matvec_wide_outs = 16;           // … of the wide variants, as shaders/variants.cmake has them
+    uint32_t matvec_wide_outs_many = 8;       // … above 8 rows
     std::vector<uint32_t> matvec_rows;        // row counts built, ascending; larger passes run in tiles of the last
-    uint32_t matmul_rows = 8;                 // rows per invocation of the prompt kernel (its one tile shape)
+    uint32_t matmul_rows = 16;                // rows per invocation of the prompt kernel (its one tile shape)
 
     std::string numerics_id() const;
 };

@@ -11,6 +11,7 @@ uint team_index() { return gl_SubgroupID; }
 float lane_exchange(float v, uint distance) { return subgroupShuffleXor(v, distance); }
 uint lane_exchange(uint v, uint distance) { return subgroupShuffleXor(v, distance); }
 float lane_broadcast(float v, uint lane) { return subgroupShuffle(v, lane); }
+uint lane_broadcast(uint v, uint lane) { return subgroupShuffle(v, lane); }
 #else
 shared float scratch_f[LANES * TEAMS];
 shared uint scratch_u[LANES * TEAMS];
@@ -35,6 +36,13 @@ float lane_broadcast(float v, uint lane) {
     scratch_f[gl_LocalInvocationIndex] = v;
     barrier();
     float other = scratch_f[team_index() * LANES + lane];
+    barrier();
+    return other;
+}
+uint lane_broadcast(uint v, uint lane) {
+    scratch_u[gl_LocalInvocationIndex] = v;
+    barrier();
+    uint other = scratch_u[team_index() * LANES + lane];
     barrier();
     return other;
 }

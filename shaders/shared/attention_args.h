@@ -17,8 +17,8 @@ struct AttentionArgs {
     uint n_kv_heads;
     uint pages_per_slot;
     uint n_pages;
-    uint page_size;
-    uint split;      // keys per split, a multiple of page_size
+    uint page_bits;  // log2 of the page size
+    uint split;      // keys per split
     uint max_splits; // partials' stride
     float scale;     // 1 / sqrt(head_dim)
 };

@@ -18,7 +18,7 @@ struct RopeAppendArgs {
     uint n_kv_heads;
     uint pages_per_slot;
     uint n_pages; // in the pool
-    uint page_size;
+    uint page_bits; // log2 of the page size
 };
 
 SHARED_END
