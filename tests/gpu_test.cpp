@@ -13,7 +13,7 @@ namespace {
 struct Gpu {
     std::unique_ptr<Device> device;
     std::unique_ptr<MemoryPool> memory;
-    std::array<std::unique_ptr<KernelLibrary>, 4> libraries; // by Variant
+    std::array<std::unique_ptr<KernelLibrary>, 5> libraries; // by Variant
     std::string problem;
 
     Gpu() {
@@ -38,6 +38,8 @@ Gpu& gpu_of_this_process() {
 Tuning tuning_of(Variant variant, const DeviceCaps& caps) {
     Tuning tuning = choose_tuning(caps);
     if (variant == Variant::native) return tuning;
+    tuning.wide = false;
+    if (variant == Variant::shuffles) return tuning;
     tuning.subgroup = false;
     tuning.pinned_subgroup_size = 0;
     if (variant == Variant::lanes_16) tuning.lanes = 16;
@@ -48,12 +50,12 @@ Tuning tuning_of(Variant variant, const DeviceCaps& caps) {
 } // namespace
 
 std::string variant_name(Variant variant) {
-    constexpr const char* kNames[] = {"native", "shared", "lanes_16", "lanes_32"};
+    constexpr const char* kNames[] = {"native", "shuffles", "shared", "lanes_16", "lanes_32"};
     return kNames[static_cast<int>(variant)];
 }
 
 const std::vector<Variant>& all_variants() {
-    static const std::vector<Variant> variants{Variant::native, Variant::shared, Variant::lanes_16, Variant::lanes_32};
+    static const std::vector<Variant> variants{Variant::native, Variant::shuffles, Variant::shared, Variant::lanes_16, Variant::lanes_32};
     return variants;
 }
 

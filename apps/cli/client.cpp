@@ -39,25 +39,12 @@ class ProgressBar {
     int n_filled_ = -1;
 };
 
-// NOT_FOUND and UNSUPPORTED can mean a file or the device: what is not a model's fault is the device's.
-bool models_are_fine(const ModelOptions& models) {
-    try {
-        for (const std::string& folder : {models.target, models.draft})
-            if (!folder.empty()) describe_model(folder, models.cache_type);
-        return true;
-    } catch (const Failure&) {
-        return false;
-    }
-}
-
 // Adds the flag that the library cannot know.
 Failure create_failure(auspex_status status, const std::string& line, const ModelOptions& models) {
     if (status == AUSPEX_ERROR_INVALID_ARGUMENT && models.context > 0 && line.find("context") != std::string::npos)
         return {kExitUsage, format("-c %u: ", models.context) + line};
-    const bool is_ambiguous = status == AUSPEX_ERROR_NOT_FOUND || status == AUSPEX_ERROR_UNSUPPORTED;
-    if (!is_ambiguous || !models_are_fine(models)) return {exit_code_of(status), line};
-    const bool names_it = !models.device || line.find("--device") != std::string::npos;
-    return {kExitDevice, names_it ? line : "--device " + *models.device + ": " + line};
+    const bool lacks_flag = status == AUSPEX_ERROR_NO_DEVICE && models.device && line.find("--device") == std::string::npos;
+    return {exit_code_of(status), lacks_flag ? "--device " + *models.device + ": " + line : line};
 }
 
 } // namespace
@@ -75,6 +62,7 @@ ExitCode exit_code_of(auspex_status status) {
     case AUSPEX_ERROR_OUT_OF_HOST_MEMORY:
     case AUSPEX_ERROR_OUT_OF_DEVICE_MEMORY:
     case AUSPEX_ERROR_DEVICE_LOST:
+    case AUSPEX_ERROR_NO_DEVICE:
         return kExitDevice;
     case AUSPEX_ERROR_CAPACITY:
         return kExitCapacity;

@@ -19,9 +19,10 @@ int info(const InfoOptions& options) {
         if (status < 0) break;
         report.devices.push_back(device);
     }
-    // NOT_FOUND ends the list. Without any device there still may be a model to describe.
+    // NOT_FOUND ends the list. Without any device (NO_DEVICE) there still may be a model to describe.
     const bool found_none = report.devices.empty() && report.models.empty();
-    if (status != AUSPEX_ERROR_NOT_FOUND || found_none) throw Failure(kExitDevice, log.error_line(status));
+    const bool at_end = status == AUSPEX_ERROR_NOT_FOUND || status == AUSPEX_ERROR_NO_DEVICE;
+    if (!at_end || found_none) throw Failure(kExitDevice, log.error_line(status));
 
     if (options.json)
         print_json(report);

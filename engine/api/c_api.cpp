@@ -115,7 +115,7 @@ const char* auspex_status_text(auspex_status status) {
     case AUSPEX_PENDING: return "work is under way";
     case AUSPEX_FINISHED: return "nothing left to do";
     case AUSPEX_ERROR_INVALID_ARGUMENT: return "invalid argument";
-    case AUSPEX_ERROR_NOT_FOUND: return "a named file, folder or device does not exist";
+    case AUSPEX_ERROR_NOT_FOUND: return "a named file or folder does not exist";
     case AUSPEX_ERROR_BAD_FILE: return "a file does not hold what it should";
     case AUSPEX_ERROR_UNSUPPORTED: return "not supported by this build or device";
     case AUSPEX_ERROR_OUT_OF_HOST_MEMORY: return "out of host memory";
@@ -124,6 +124,7 @@ const char* auspex_status_text(auspex_status status) {
     case AUSPEX_ERROR_CAPACITY: return "no free slot or page, or the prompt does not fit the context";
     case AUSPEX_ERROR_MISMATCH: return "target and draft do not fit together";
     case AUSPEX_ERROR_IO: return "input or output failed";
+    case AUSPEX_ERROR_NO_DEVICE: return "no usable Vulkan device";
     case AUSPEX_ERROR_INTERNAL: return "internal error";
     default: return "unknown status";
     }

@@ -11,7 +11,7 @@
 namespace auspex {
 
 static_assert(static_cast<int>(Code::internal) == AUSPEX_ERROR_INTERNAL && static_cast<int>(Code::device_lost) == AUSPEX_ERROR_DEVICE_LOST &&
-              static_cast<int>(Code::capacity) == AUSPEX_ERROR_CAPACITY && static_cast<int>(Code::bad_file) == AUSPEX_ERROR_BAD_FILE);
+              static_cast<int>(Code::capacity) == AUSPEX_ERROR_CAPACITY && static_cast<int>(Code::bad_file) == AUSPEX_ERROR_BAD_FILE && static_cast<int>(Code::no_device) == AUSPEX_ERROR_NO_DEVICE);
 
 inline auspex_status to_public(const Status& status, const Logger& log) {
     if (!status.ok()) log(LogLevel::error, status.message());

@@ -15,7 +15,7 @@ namespace auspex {
 enum class Code : int32_t {
     ok = 0,
     invalid_argument = -1,
-    not_found = -2,          // a file, folder or device that was named does not exist
+    not_found = -2,          // a file or folder that was named does not exist
     bad_file = -3,           // a file that exists does not hold what it should
     unsupported = -4,        // understood, but not something this build or device can do
     out_of_host_memory = -5,
@@ -25,6 +25,7 @@ enum class Code : int32_t {
     mismatch = -9,           // target and draft do not fit together
     io = -10,
     internal = -11,
+    no_device = -12,         // no Vulkan device, none of that name, or not a usable one
 };
 
 class [[nodiscard]] Status {

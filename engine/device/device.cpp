@@ -14,14 +14,14 @@ const char* const kLoaderMissing = "no Vulkan loader was found on this machine; 
                                    "(Debian: mesa-vulkan-drivers runs on any CPU)";
 
 Status missing_entry_point(const char* name) {
-    return {Code::unsupported, std::string("the Vulkan driver lacks ") + name + "; Vulkan 1.1 is needed"};
+    return {Code::no_device, std::string("the Vulkan driver lacks ") + name + "; Vulkan 1.1 is needed"};
 }
 
 Result<VkInstance> create_instance(VkFunctions& vk) {
     uint32_t n = 0;
-    vk.EnumerateInstanceExtensionProperties(nullptr, &n, nullptr);
+    AUSPEX_TRY(vk_status(vk.EnumerateInstanceExtensionProperties(nullptr, &n, nullptr), "vkEnumerateInstanceExtensionProperties"));
     std::vector<VkExtensionProperties> available(n);
-    vk.EnumerateInstanceExtensionProperties(nullptr, &n, available.data());
+    AUSPEX_TRY(vk_status(vk.EnumerateInstanceExtensionProperties(nullptr, &n, available.data()), "vkEnumerateInstanceExtensionProperties"));
     available.resize(n);
     auto has = [&](const char* name) {
         return std::any_of(available.begin(), available.end(),
@@ -40,12 +40,12 @@ Result<VkInstance> create_instance(VkFunctions& vk) {
     VkInstance instance = VK_NULL_HANDLE;
     VkResult result = vk.CreateInstance(&info, nullptr, &instance);
     if (result == VK_ERROR_INCOMPATIBLE_DRIVER && extensions.empty()) { // a 1.0 loader
-        return Status(Code::unsupported, "the Vulkan loader knows no Vulkan 1.1; install a newer one");
+        return Status(Code::no_device, "no Vulkan device can be used: the loader knows no Vulkan 1.1; install a newer one");
     }
-    if (result != VK_SUCCESS)
-        return Status(result == VK_ERROR_OUT_OF_HOST_MEMORY ? Code::out_of_host_memory : Code::not_found,
-                      std::string("vkCreateInstance answered ") + vk_result_name(result) +
-                          "; expected a Vulkan 1.1 driver on this machine");
+    Status status = vk_status(result, "vkCreateInstance");
+    if (status.code() == Code::internal || status.code() == Code::unsupported)
+        return Status(Code::no_device, "no Vulkan device can be used: " + status.message() + "; expected a Vulkan 1.1 driver on this machine");
+    if (!status.ok()) return status;
     return instance;
 }
 
@@ -87,11 +87,10 @@ Result<std::vector<VkPhysicalDevice>> enumerate_physical(const VkFunctions& vk, 
     VkResult result = vk.EnumeratePhysicalDevices(instance, &n, nullptr);
     std::vector<VkPhysicalDevice> devices(n);
     if (result == VK_SUCCESS && n > 0) result = vk.EnumeratePhysicalDevices(instance, &n, devices.data());
-    if (result != VK_SUCCESS && result != VK_INCOMPLETE)
-        return Status(Code::not_found, std::string("vkEnumeratePhysicalDevices answered ") + vk_result_name(result));
+    if (result != VK_INCOMPLETE) AUSPEX_TRY(vk_status(result, "vkEnumeratePhysicalDevices"));
     devices.resize(n);
     if (devices.empty())
-        return Status(Code::not_found, "no Vulkan device was found; install a driver (Debian: mesa-vulkan-drivers runs on any CPU)");
+        return Status(Code::no_device, "no Vulkan device was found; install a driver (Debian: mesa-vulkan-drivers runs on any CPU)");
     return devices;
 }
 
@@ -119,10 +118,10 @@ Result<VkPhysicalDevice> choose(const VkFunctions& vk, const std::vector<VkPhysi
         }
     }
     if (!best && !wanted.empty())
-        return Status(Code::not_found, "device \"" + wanted + "\" was not found; expected an index or part of a name of: " + names);
+        return Status(Code::no_device, "device \"" + wanted + "\" was not found; expected an index or part of a name of: " + names);
     std::string reason = best ? why_unusable(vk, devices[*best]) : "is missing";
     if (!best || !reason.empty())
-        return Status(Code::unsupported, "no usable Vulkan device among: " + names + (best ? "; the chosen one " + reason : ""));
+        return Status(Code::no_device, "no usable Vulkan device among: " + names + (best ? "; the chosen one " + reason : ""));
     return devices[*best];
 }
 
@@ -133,10 +132,10 @@ Result<std::unique_ptr<Device>> Device::create(const DeviceChoice& choice, const
     device->log = log;
     device->owns_ = true;
     auto loader = SharedLibrary::open_vulkan_loader();
-    if (!loader.ok()) return Status(Code::not_found, kLoaderMissing);
+    if (!loader.ok()) return Status(Code::no_device, kLoaderMissing);
     device->loader_ = std::move(loader).value();
     auto get = reinterpret_cast<PFN_vkGetInstanceProcAddr>(device->loader_->symbol("vkGetInstanceProcAddr"));
-    if (!get) return Status(Code::not_found, kLoaderMissing);
+    if (!get) return Status(Code::no_device, kLoaderMissing);
     VkFunctions& vk = device->vk;
     if (const char* name = vk.load_global(get)) return missing_entry_point(name);
     if (choice.hook) choice.hook(vk);
@@ -148,15 +147,13 @@ Result<std::unique_ptr<Device>> Device::create(const DeviceChoice& choice, const
     AUSPEX_TRY_ASSIGN(physical_device, choose(vk, devices, choice.device));
     device->physical_device = physical_device;
     device->queue_family = *compute_family(vk, physical_device);
-    device->caps = probe_caps(vk, physical_device, device->queue_family);
+    AUSPEX_TRY_ASSIGN(probed, probe_caps(vk, physical_device, device->queue_family));
+    device->caps = std::move(probed);
     if (!choice.want_timestamps) device->caps.timestamp_period_ns = 0;
 
     const DeviceCaps& caps = device->caps;
     std::vector<const char*> extensions;
-    uint32_t n = 0;
-    vk.EnumerateDeviceExtensionProperties(physical_device, nullptr, &n, nullptr);
-    std::vector<VkExtensionProperties> available(n);
-    vk.EnumerateDeviceExtensionProperties(physical_device, nullptr, &n, available.data());
+    AUSPEX_TRY_ASSIGN(available, device_extensions(vk, physical_device));
     for (const auto& e : available) { // a device that offers it demands it
         if (std::strcmp(e.extensionName, "VK_KHR_portability_subset") == 0) extensions.push_back("VK_KHR_portability_subset");
         if (caps.subgroup_size_control && caps.api_version < VK_API_VERSION_1_3 &&
@@ -180,7 +177,7 @@ Result<std::unique_ptr<Device>> Device::create(const DeviceChoice& choice, const
     info.pQueueCreateInfos = &queue;
     info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
     info.ppEnabledExtensionNames = extensions.data();
-    AUSPEX_VK(*device, CreateDevice(physical_device, &info, nullptr, &device->handle));
+    AUSPEX_VK_MAKE(*device, device->handle, CreateDevice(physical_device, &info, nullptr, &device->handle));
     if (const char* name = vk.load_device(device->handle)) return missing_entry_point(name);
     if (choice.hook) choice.hook(vk);
     vk.GetDeviceQueue(device->handle, device->queue_family, 0, &device->queue);
@@ -193,7 +190,7 @@ Result<std::unique_ptr<Device>> Device::adopt(const BorrowedDevice& borrowed, co
     if (!borrowed.lock_queue != !borrowed.unlock_queue)
         return Status(Code::invalid_argument, "auspex_vulkan_device: lock_queue and unlock_queue must be set both or neither");
     if (borrowed.api_version < VK_API_VERSION_1_1)
-        return Status(Code::unsupported, "auspex_vulkan_device: api_version is below 1.1");
+        return Status(Code::no_device, "auspex_vulkan_device: api_version is below 1.1");
     std::unique_ptr<Device> device(new Device());
     device->log = log;
     VkFunctions& vk = device->vk;
@@ -213,9 +210,10 @@ Result<std::unique_ptr<Device>> Device::adopt(const BorrowedDevice& borrowed, co
     std::vector<VkQueueFamilyProperties> families(n_families);
     vk.GetPhysicalDeviceQueueFamilyProperties(borrowed.physical_device, &n_families, families.data());
     if (borrowed.queue_family >= n_families || !(families[borrowed.queue_family].queueFlags & VK_QUEUE_COMPUTE_BIT))
-        return Status(Code::unsupported, "auspex_vulkan_device: queue_family " + std::to_string(borrowed.queue_family) +
+        return Status(Code::no_device, "auspex_vulkan_device: queue_family " + std::to_string(borrowed.queue_family) +
                                              " has no VK_QUEUE_COMPUTE_BIT");
-    device->caps = probe_caps(vk, borrowed.physical_device, borrowed.queue_family);
+    AUSPEX_TRY_ASSIGN(probed, probe_caps(vk, borrowed.physical_device, borrowed.queue_family));
+    device->caps = std::move(probed);
     device->caps.subgroup_size_control = device->caps.subgroup_size_control && borrowed.subgroup_size_control;
     device->caps.shader_int64 = device->caps.shader_int64 && borrowed.shader_int64;
     return device;
@@ -223,23 +221,25 @@ Result<std::unique_ptr<Device>> Device::adopt(const BorrowedDevice& borrowed, co
 
 Result<std::vector<Device::Listed>> Device::list(const Logger&) {
     auto loader = SharedLibrary::open_vulkan_loader();
-    if (!loader.ok()) return Status(Code::not_found, kLoaderMissing);
+    if (!loader.ok()) return Status(Code::no_device, kLoaderMissing);
     auto get = reinterpret_cast<PFN_vkGetInstanceProcAddr>(loader.value()->symbol("vkGetInstanceProcAddr"));
-    if (!get) return Status(Code::not_found, kLoaderMissing);
+    if (!get) return Status(Code::no_device, kLoaderMissing);
     VkFunctions vk;
     if (const char* name = vk.load_global(get)) return missing_entry_point(name);
     AUSPEX_TRY_ASSIGN(instance, create_instance(vk));
     if (const char* name = vk.load_instance(instance)) return missing_entry_point(name);
     std::vector<Listed> listed;
     auto devices = enumerate_physical(vk, instance);
-    if (devices.ok()) {
+    Status status = devices.status();
+    if (status.ok()) {
         for (VkPhysicalDevice physical_device : devices.value()) {
-            std::string reason = why_unusable(vk, physical_device);
-            listed.push_back({probe_caps(vk, physical_device, compute_family(vk, physical_device).value_or(~0u)), reason});
+            auto caps = probe_caps(vk, physical_device, compute_family(vk, physical_device).value_or(~0u));
+            if (caps.ok()) listed.push_back({std::move(caps).value(), why_unusable(vk, physical_device)});
+            else status = caps.status();
         }
     }
     vk.DestroyInstance(instance, nullptr);
-    if (!devices.ok()) return devices.status();
+    if (!status.ok()) return status;
     return listed;
 }
 
@@ -249,12 +249,12 @@ Device::~Device() {
     if (instance && vk.DestroyInstance) vk.DestroyInstance(instance, nullptr);
 }
 
-Status Device::check(VkResult result, const char* call) {
+Status vk_status(VkResult result, const char* call) {
     if (result == VK_SUCCESS) return ok_status();
     std::string text = std::string(call);
     text = text.substr(0, text.find('(')) + " answered " + vk_result_name(result);
     switch (result) {
-    case VK_ERROR_DEVICE_LOST: lost_ = true; return {Code::device_lost, text + ": " + lost_status().message()};
+    case VK_ERROR_DEVICE_LOST: return {Code::device_lost, text};
     case VK_ERROR_OUT_OF_HOST_MEMORY: return {Code::out_of_host_memory, text};
     case VK_ERROR_OUT_OF_DEVICE_MEMORY:
     case VK_ERROR_OUT_OF_POOL_MEMORY:
@@ -263,6 +263,18 @@ Status Device::check(VkResult result, const char* call) {
     case VK_ERROR_EXTENSION_NOT_PRESENT: return {Code::unsupported, text};
     default: return {Code::internal, text};
     }
+}
+
+Status Device::check(VkResult result, const char* call) {
+    Status status = vk_status(result, call);
+    if (status.code() != Code::device_lost) return status;
+    if (!lost_) lost_by_ = status.message();
+    lost_ = true;
+    return lost_status();
+}
+
+Status Device::lost_status() const {
+    return {Code::device_lost, lost_by_ + ": the Vulkan device was lost; destroy the engine and create a new one"};
 }
 
 Status Device::submit(const VkCommandBuffer* buffers, uint32_t count, VkFence fence) {
@@ -275,6 +287,22 @@ Status Device::submit(const VkCommandBuffer* buffers, uint32_t count, VkFence fe
     VkResult result = vk.QueueSubmit(queue, 1, &info, fence);
     if (unlock_queue_) unlock_queue_();
     return check(result, "vkQueueSubmit");
+}
+
+Status Device::wait_until_done(VkFence fence) {
+    constexpr int kAttempts = 16; // that fail for another reason, such as want of memory
+    Status status;
+    for (int i = 0; i < kAttempts && !lost_;) {
+        VkResult result = vk.WaitForFences(handle, 1, &fence, VK_TRUE, 1'000'000'000);
+        if (result == VK_SUCCESS) return ok_status();
+        if (result == VK_TIMEOUT) continue;
+        status = check(result, "vkWaitForFences");
+        ++i;
+    }
+    if (lost_) return lost_status();
+    lost_ = true;
+    lost_by_ = status.message();
+    return status;
 }
 
 } // namespace auspex

@@ -15,6 +15,9 @@
 
 namespace auspex {
 
+// Names the call and its VkResult; ok for VK_SUCCESS.
+Status vk_status(VkResult result, const char* call);
+
 // Lets tests stand between the engine and the driver: called whenever more of the table was loaded.
 using VkHook = std::function<void(VkFunctions&)>;
 
@@ -66,20 +69,34 @@ class Device {
     // Turns a VkResult into a Status that carries the call's own words; VK_ERROR_DEVICE_LOST becomes sticky.
     Status check(VkResult result, const char* call);
     bool lost() const { return lost_; }
-    Status lost_status() const { return {Code::device_lost, "the Vulkan device was lost; destroy the engine and create a new one"}; }
+    Status lost_status() const; // names the call that told of it
 
     // One vkQueueSubmit under the host's lock. fence may be null.
     Status submit(const VkCommandBuffer* buffers, uint32_t count, VkFence fence);
+    // Waits for a fence behind which things will be freed: gives up only when the device is lost or cannot be asked any
+    // more, which then counts as lost.
+    Status wait_until_done(VkFence fence);
 
   private:
     Device() = default;
     std::unique_ptr<SharedLibrary> loader_; // only when we opened it
     bool owns_ = false;
     bool lost_ = false;
+    std::string lost_by_; // "vkQueueSubmit answered VK_ERROR_DEVICE_LOST"
     std::function<void()> lock_queue_, unlock_queue_;
 };
 
 } // namespace auspex
+
+// Runs a Vulkan call that makes an object; after a failure its handle is undefined, so it becomes null again.
+#define AUSPEX_VK_MAKE(device, object, call)                                                                           \
+    do {                                                                                                               \
+        ::auspex::Status auspex_make_status = (device).check((device).vk.call, "vk" #call);                            \
+        if (!auspex_make_status.ok()) {                                                                                \
+            (object) = VK_NULL_HANDLE;                                                                                 \
+            return auspex_make_status;                                                                                 \
+        }                                                                                                              \
+    } while (0)
 
 // Runs a Vulkan call through the device's table and leaves the function when it failed, with the call's own words.
 #define AUSPEX_VK(device, call) AUSPEX_TRY((device).check((device).vk.call, "vk" #call))

@@ -1,6 +1,8 @@
 // Probes a physical device once.
 #include "device/device_caps.h"
 
+#include "device/device.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -30,12 +32,18 @@ std::string driver_text(const VkPhysicalDeviceProperties& p, const VkPhysicalDev
 
 } // namespace
 
-DeviceCaps probe_caps(const VkFunctions& vk, VkPhysicalDevice physical_device, uint32_t queue_family) {
-    uint32_t n_extensions = 0;
-    vk.EnumerateDeviceExtensionProperties(physical_device, nullptr, &n_extensions, nullptr);
-    std::vector<VkExtensionProperties> extensions(n_extensions);
-    vk.EnumerateDeviceExtensionProperties(physical_device, nullptr, &n_extensions, extensions.data());
-    extensions.resize(n_extensions);
+Result<std::vector<VkExtensionProperties>> device_extensions(const VkFunctions& vk, VkPhysicalDevice physical_device) {
+    const char* call = "vkEnumerateDeviceExtensionProperties";
+    uint32_t n = 0;
+    AUSPEX_TRY(vk_status(vk.EnumerateDeviceExtensionProperties(physical_device, nullptr, &n, nullptr), call));
+    std::vector<VkExtensionProperties> extensions(n);
+    AUSPEX_TRY(vk_status(vk.EnumerateDeviceExtensionProperties(physical_device, nullptr, &n, extensions.data()), call));
+    extensions.resize(n);
+    return extensions;
+}
+
+Result<DeviceCaps> probe_caps(const VkFunctions& vk, VkPhysicalDevice physical_device, uint32_t queue_family) {
+    AUSPEX_TRY_ASSIGN(extensions, device_extensions(vk, physical_device));
 
     VkPhysicalDeviceProperties plain = {};
     vk.GetPhysicalDeviceProperties(physical_device, &plain);

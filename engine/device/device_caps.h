@@ -1,6 +1,7 @@
 // What a physical device can do, probed once into a plain struct that everybody reads and tests may edit.
 #pragma once
 
+#include "base/status.h"
 #include "device/vk_functions.h"
 
 #include <cstdint>
@@ -44,7 +45,9 @@ struct DeviceCaps {
     VkPhysicalDeviceMemoryProperties memory = {};
 };
 
+Result<std::vector<VkExtensionProperties>> device_extensions(const VkFunctions& vk, VkPhysicalDevice physical_device);
+
 // Every number of `caps` except what depends on enabled features: those are offered, not yet enabled.
-DeviceCaps probe_caps(const VkFunctions& vk, VkPhysicalDevice physical_device, uint32_t queue_family);
+Result<DeviceCaps> probe_caps(const VkFunctions& vk, VkPhysicalDevice physical_device, uint32_t queue_family);
 
 } // namespace auspex

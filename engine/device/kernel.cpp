@@ -42,7 +42,7 @@ Result<Kernel> Kernel::create(Device& device, const KernelDesc& desc, VkPipeline
     set_info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO;
     set_info.bindingCount = desc.n_bindings;
     set_info.pBindings = bindings.data();
-    AUSPEX_VK(device, CreateDescriptorSetLayout(device.handle, &set_info, nullptr, &kernel.set_layout_));
+    AUSPEX_VK_MAKE(device, kernel.set_layout_, CreateDescriptorSetLayout(device.handle, &set_info, nullptr, &kernel.set_layout_));
 
     VkPushConstantRange range = {VK_SHADER_STAGE_COMPUTE_BIT, 0, desc.args_bytes};
     VkPipelineLayoutCreateInfo layout_info = {};
@@ -51,7 +51,7 @@ Result<Kernel> Kernel::create(Device& device, const KernelDesc& desc, VkPipeline
     layout_info.pSetLayouts = &kernel.set_layout_;
     layout_info.pushConstantRangeCount = desc.args_bytes ? 1 : 0;
     layout_info.pPushConstantRanges = &range;
-    AUSPEX_VK(device, CreatePipelineLayout(device.handle, &layout_info, nullptr, &kernel.layout_));
+    AUSPEX_VK_MAKE(device, kernel.layout_, CreatePipelineLayout(device.handle, &layout_info, nullptr, &kernel.layout_));
 
     VkShaderModuleCreateInfo module_info = {};
     module_info.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;

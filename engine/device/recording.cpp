@@ -19,13 +19,13 @@ Result<std::unique_ptr<Recording>> Recording::create(Device& device, uint32_t ma
     VkCommandPoolCreateInfo pool = {};
     pool.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
     pool.queueFamilyIndex = device.queue_family;
-    AUSPEX_VK(device, CreateCommandPool(device.handle, &pool, nullptr, &recording->pool_));
+    AUSPEX_VK_MAKE(device, recording->pool_, CreateCommandPool(device.handle, &pool, nullptr, &recording->pool_));
     if (max_regions > 0 && device.caps.timestamp_period_ns > 0) {
         VkQueryPoolCreateInfo queries = {};
         queries.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO;
         queries.queryType = VK_QUERY_TYPE_TIMESTAMP;
         queries.queryCount = 2 * max_regions;
-        AUSPEX_VK(device, CreateQueryPool(device.handle, &queries, nullptr, &recording->queries_));
+        AUSPEX_VK_MAKE(device, recording->queries_, CreateQueryPool(device.handle, &queries, nullptr, &recording->queries_));
         recording->max_regions_ = max_regions;
     }
     return recording;
@@ -186,9 +186,12 @@ Status Recording::finish() {
 std::vector<Recording::RegionTime> Recording::region_times() const {
     std::vector<RegionTime> times;
     std::vector<uint64_t> ticks(2 * regions_.size());
-    bool available = !regions_.empty() &&
-                     device_->vk.GetQueryPoolResults(device_->handle, queries_, 0, static_cast<uint32_t>(ticks.size()),
-                                                     ticks.size() * 8, ticks.data(), 8, VK_QUERY_RESULT_64_BIT) == VK_SUCCESS;
+    bool available = !regions_.empty();
+    if (available) { // a lost device is remembered, times are not worth an error
+        VkResult result = device_->vk.GetQueryPoolResults(device_->handle, queries_, 0, static_cast<uint32_t>(ticks.size()),
+                                                          ticks.size() * 8, ticks.data(), 8, VK_QUERY_RESULT_64_BIT);
+        available = device_->check(result, "vkGetQueryPoolResults").ok();
+    }
     uint64_t mask = device_->caps.timestamp_valid_bits >= 64 ? ~0ull : (1ull << device_->caps.timestamp_valid_bits) - 1;
     for (size_t i = 0; i < regions_.size(); ++i) {
         double ms = available ? static_cast<double>((ticks[2 * i + 1] - ticks[2 * i]) & mask) * static_cast<double>(device_->caps.timestamp_period_ns) * 1e-6 : -1;

@@ -26,6 +26,7 @@ Result<std::unique_ptr<KernelLibrary>> KernelLibrary::create(Device& device, con
         info.initialDataSize = 0;
         result = device.vk.CreatePipelineCache(device.handle, &info, nullptr, &library->cache_);
     }
+    if (result != VK_SUCCESS) library->cache_ = VK_NULL_HANDLE; // undefined after a failure
     AUSPEX_TRY(device.check(result, "vkCreatePipelineCache"));
     return library;
 }

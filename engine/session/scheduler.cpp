@@ -78,10 +78,13 @@ Status Scheduler::destroy(uint64_t id) {
     LiveSequence* sequence = find(id);
     if (!sequence) return {Code::invalid_argument, "the sequence does not exist"};
     AUSPEX_TRY(cancel(id));
-    bool awaited = std::any_of(sequences_.begin(), sequences_.end(), [&](const auto& other) { return other.second.fork_of == id; });
-    if (awaited) dying_.insert(id);
+    if (awaited(id)) dying_.insert(id);
     else release(*sequence);
     return ok_status();
+}
+
+bool Scheduler::awaited(uint64_t id) const {
+    return std::any_of(sequences_.begin(), sequences_.end(), [&](const auto& other) { return other.second.fork_of == id; });
 }
 
 void Scheduler::release(LiveSequence& sequence) {
@@ -128,7 +131,8 @@ Status Scheduler::map_rows(LiveSequence& sequence, bool of_draft, uint32_t n_row
 }
 
 bool Scheduler::lags(const LiveSequence& sequence) const {
-    return sequence.wants_drafts() && sequence.target_len > sequence.draft_rows + 1;
+    // A round would carry one missing row, but by the row kernels: the prompt's rows are replayed.
+    return sequence.wants_drafts() && (sequence.target_len > sequence.draft_rows + 1 || sequence.draft_rows < sequence.prompt_rows);
 }
 
 bool Scheduler::ready_for_round(const LiveSequence& sequence) const {
@@ -170,14 +174,12 @@ Result<bool> Scheduler::start_forks() {
     }
     if (n_forks == 0) return false;
     writer_.flush(turns_->next_buffers());
-    AUSPEX_TRY(turns_->start({.kind = TurnKind::copy}, {}, [&](Recording& cmd) {
-        for (const PageCopy& copy : target_copies) models_.target.cache().record_copy(cmd, copy);
-        for (const PageCopy& copy : draft_copies) models_.draft->cache().record_copy(cmd, copy);
-    }));
-    for (uint64_t source : finished_sources) {
-        bool awaited = std::any_of(sequences_.begin(), sequences_.end(), [&](const auto& other) { return other.second.fork_of == source; });
-        if (dying_.contains(source) && !awaited) release(sequences_.at(source));
-    }
+    turns_->start({.kind = TurnKind::copy}, {}, [models = models_, target_copies, draft_copies](Recording& cmd) {
+        for (const PageCopy& copy : target_copies) models.target.cache().record_copy(cmd, copy);
+        for (const PageCopy& copy : draft_copies) models.draft->cache().record_copy(cmd, copy);
+    });
+    for (uint64_t source : finished_sources)
+        if (dying_.contains(source) && !awaited(source)) release(sequences_.at(source));
     return true;
 }
 
@@ -187,7 +189,8 @@ Result<bool> Scheduler::start_replay(TurnKind kind) {
     uint32_t* list = reinterpret_cast<uint32_t*>(turns_->next_buffers().list.mapped());
     uint32_t n = 0;
     for (auto& [id, sequence] : sequences_) {
-        if (n == limit || sequence.fork_of != 0 || sequence.stop != StopReason::none) continue;
+        if (n == limit || sequence.fork_of != 0) continue;
+        if (sequence.stop != StopReason::none && !awaited(id)) continue; // forks may wait for a prompt nobody else wants
         uint32_t begin = sequence.target_rows, end = sequence.prompt_rows_wanted();
         if (of_draft) {
             bool wanted = sequence.prompt_read() && sequence.unread_rounds == 0 &&
@@ -220,7 +223,7 @@ Result<bool> Scheduler::start_replay(TurnKind kind) {
     uint32_t bucket = std::min(round_up(n, kRowBucket), limits_.max_replay_rows);
     for (uint32_t i = n; i < bucket; ++i) list[2 * i] = gpu::kNoSlot;
     writer_.flush(turns_->next_buffers());
-    AUSPEX_TRY(turns_->start({.kind = kind, .rows = bucket}, {}));
+    turns_->start({.kind = kind, .rows = bucket}, {});
     return true;
 }
 
@@ -253,7 +256,7 @@ Result<bool> Scheduler::start_round(bool sliced) {
     uint32_t bucket = std::min(std::bit_ceil(static_cast<uint32_t>(entries.size())), limits_.max_batch);
     for (uint32_t i = static_cast<uint32_t>(entries.size()); i < bucket; ++i) batch[i] = gpu::kNoSlot;
     writer_.flush(turns_->next_buffers());
-    AUSPEX_TRY(turns_->start({.kind = TurnKind::round, .draft_len = draft_len, .rows = bucket, .sliced = sliced}, std::move(entries)));
+    turns_->start({.kind = TurnKind::round, .draft_len = draft_len, .rows = bucket, .sliced = sliced}, std::move(entries));
     return true;
 }
 
@@ -310,6 +313,9 @@ Result<Scheduler::StepResult> Scheduler::step(double budget_ms) {
         if (!done) break;
         finish(*done, result);
     }
+    // Pages given back since the last turn ended, with nothing under way: no later turn would return them.
+    models_.target.cache().collect(turns_->done_number());
+    if (models_.draft) models_.draft->cache().collect(turns_->done_number());
     double left = budget_ms;
     for (;;) {
         if (!turns_->partly_submitted()) {

@@ -54,6 +54,7 @@ class Scheduler {
     Result<bool> start_round(bool sliced);
     bool ready_for_round(const LiveSequence& sequence) const;
     bool lags(const LiveSequence& sequence) const;
+    bool awaited(uint64_t id) const; // forks wait to be copied from it
     Status map_rows(LiveSequence& sequence, bool of_draft, uint32_t n_rows);
     void admit(LiveSequence& sequence);
     gpu::SlotState initial_state(const LiveSequence& sequence) const;

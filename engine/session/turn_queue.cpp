@@ -24,7 +24,7 @@ Result<std::unique_ptr<TurnQueue>> TurnQueue::create(Device& device, MemoryPool&
         AUSPEX_TRY(make(turn.list, sizes.max_replay_rows * 8, MemoryUse::upload));
         AUSPEX_TRY(make(turn.records, sizes.max_batch * sizeof(gpu::RoundRecord), MemoryUse::readback));
         VkFenceCreateInfo info = {VK_STRUCTURE_TYPE_FENCE_CREATE_INFO, nullptr, 0};
-        AUSPEX_VK(device, CreateFence(device.handle, &info, nullptr, &queue->fences_[parity]));
+        AUSPEX_VK_MAKE(device, queue->fences_[parity], CreateFence(device.handle, &info, nullptr, &queue->fences_[parity]));
     }
     AUSPEX_TRY_ASSIGN(rows, memory.create(sizes.max_replay_rows * sizeof(gpu::Row), MemoryUse::device));
     AUSPEX_TRY(uploader.zero_and_wait(rows.view()));
@@ -37,26 +37,27 @@ Result<std::unique_ptr<TurnQueue>> TurnQueue::create(Device& device, MemoryPool&
 
 TurnQueue::~TurnQueue() {
     if (partly_submitted()) { // without a fence yet: an empty submission carries it
-        if (!device_->submit(nullptr, 0, fences_[in_flight_.back().number & 1]).ok()) in_flight_.pop_back();
+        bool carried = false;
+        for (int i = 0; i < 16 && in_flight_.back().next_segment > 0 && !carried; ++i)
+            carried = device_->submit(nullptr, 0, fences_[in_flight_.back().number & 1]).ok();
+        if (!carried) in_flight_.pop_back();
     }
-    while (!in_flight_.empty()) {
-        VkResult result = VK_TIMEOUT;
-        while (result == VK_TIMEOUT)
-            result = device_->vk.WaitForFences(device_->handle, 1, &fences_[in_flight_.front().number & 1], VK_TRUE, 1'000'000'000);
-        in_flight_.pop_front();
-    }
+    for (const Turn& turn : in_flight_)
+        if (!device_->wait_until_done(fences_[turn.number & 1]).ok()) break;
+    in_flight_.clear();
     for (VkFence fence : fences_)
         if (fence) device_->vk.DestroyFence(device_->handle, fence, nullptr);
 }
 
 bool TurnQueue::partly_submitted() const {
-    return !in_flight_.empty() && in_flight_.back().next_segment < in_flight_.back().recording->n_segments();
+    return !in_flight_.empty() && !is_submitted(in_flight_.back());
 }
 
-Result<std::unique_ptr<Recording>> TurnQueue::record(const TurnKey& key, const std::function<void(Recording&)>& copies) {
+Result<std::unique_ptr<Recording>> TurnQueue::record(const Turn& started) {
+    const TurnKey& key = started.key;
     const uint32_t regions = models_.target.config().n_layers + key.draft_len + 4; // an upper bound
     AUSPEX_TRY_ASSIGN(made, Recording::create(*device_, key.kind == TurnKind::copy ? 0 : regions));
-    const TurnBuffers& turn = turn_buffers_[next_number_ & 1];
+    const TurnBuffers& turn = turn_buffers_[started.number & 1];
     Recorder to = {*made, *kernels_};
     if (key.kind == TurnKind::round) {
         record_round(to, models_, *buffers_, turn, key.draft_len, key.rows, key.sliced);
@@ -65,7 +66,7 @@ Result<std::unique_ptr<Recording>> TurnQueue::record(const TurnKey& key, const s
         record_commands(to, models_, *buffers_, turn);
         if (key.kind == TurnKind::copy) {
             made->transfer_barrier();
-            copies(*made);
+            started.copies(*made);
             made->transfer_barrier();
         } else {
             bool is_target = key.kind == TurnKind::target_prompt;
@@ -81,31 +82,27 @@ Result<std::unique_ptr<Recording>> TurnQueue::record(const TurnKey& key, const s
     return made;
 }
 
-Result<Recording*> TurnQueue::recording(const TurnKey& key) {
-    auto& recordings = recordings_[next_number_ & 1];
-    auto found = recordings.find(key.tuple());
-    if (found != recordings.end()) return found->second.get();
-    AUSPEX_TRY_ASSIGN(made, record(key, {}));
-    Recording* result = made.get();
-    recordings.emplace(key.tuple(), std::move(made));
-    return result;
+Status TurnQueue::find_recording(Turn& turn) {
+    auto& recordings = recordings_[turn.number & 1];
+    auto found = recordings.find(turn.key.tuple());
+    if (found != recordings.end()) {
+        turn.recording = found->second.get();
+        return ok_status();
+    }
+    AUSPEX_TRY_ASSIGN(made, record(turn));
+    turn.recording = made.get();
+    if (turn.key.kind == TurnKind::copy) turn.once = std::move(made);
+    else recordings.emplace(turn.key.tuple(), std::move(made));
+    return ok_status();
 }
 
-Status TurnQueue::start(const TurnKey& key, std::vector<TurnEntry> entries, const std::function<void(Recording&)>& copies) {
+void TurnQueue::start(const TurnKey& key, std::vector<TurnEntry> entries, std::function<void(Recording&)> copies) {
     Turn turn;
+    turn.number = next_number_++;
     turn.key = key;
     turn.entries = std::move(entries);
-    if (key.kind == TurnKind::copy) {
-        AUSPEX_TRY_ASSIGN(once, record(key, copies));
-        turn.once = std::move(once);
-        turn.recording = turn.once.get();
-    } else {
-        AUSPEX_TRY_ASSIGN(kept, recording(key));
-        turn.recording = kept;
-    }
-    turn.number = next_number_++;
+    turn.copies = std::move(copies);
     in_flight_.push_back(std::move(turn));
-    return ok_status();
 }
 
 double TurnQueue::predicted_ms(const TurnKey& key, uint32_t segment) const {
@@ -116,6 +113,7 @@ double TurnQueue::predicted_ms(const TurnKey& key, uint32_t segment) const {
 Result<double> TurnQueue::submit(double budget_ms, bool at_least_one) {
     if (!partly_submitted()) return 0.0;
     Turn& turn = in_flight_.back();
+    if (!turn.recording) AUSPEX_TRY(find_recording(turn));
     const uint32_t n = turn.recording->n_segments();
     std::vector<VkCommandBuffer> buffers;
     double total = 0;
@@ -154,7 +152,8 @@ void TurnQueue::measure(Turn& turn) {
 }
 
 Result<std::optional<Turn>> TurnQueue::poll() {
-    if (in_flight_.empty() || in_flight_.front().next_segment < in_flight_.front().recording->n_segments()) return std::optional<Turn>();
+    if (device_->lost()) return device_->lost_status();
+    if (in_flight_.empty() || !is_submitted(in_flight_.front())) return std::optional<Turn>();
     VkFence fence = fences_[in_flight_.front().number & 1];
     VkResult result = device_->vk.GetFenceStatus(device_->handle, fence);
     if (result == VK_NOT_READY) return std::optional<Turn>();
@@ -168,7 +167,8 @@ Result<std::optional<Turn>> TurnQueue::poll() {
 }
 
 Result<bool> TurnQueue::wait(uint64_t timeout_ns) {
-    if (in_flight_.empty() || in_flight_.front().next_segment < in_flight_.front().recording->n_segments()) return true;
+    if (device_->lost()) return device_->lost_status();
+    if (in_flight_.empty() || !is_submitted(in_flight_.front())) return true;
     VkResult result = device_->vk.WaitForFences(device_->handle, 1, &fences_[in_flight_.front().number & 1], VK_TRUE, timeout_ns);
     if (result == VK_TIMEOUT) return false;
     AUSPEX_TRY(device_->check(result, "vkWaitForFences"));

@@ -32,8 +32,9 @@ struct Turn {
     uint64_t number = 0;
     TurnKey key = {};
     std::vector<TurnEntry> entries; // of a round, by batch position
-    Recording* recording = nullptr;
-    std::unique_ptr<Recording> once; // copies are recorded for one use
+    std::function<void(Recording&)> copies; // of TurnKind::copy
+    Recording* recording = nullptr;         // null until the first submission is tried
+    std::unique_ptr<Recording> once;        // copies are recorded for one use
     uint32_t next_segment = 0;
     double draft_ms = -1, verify_ms = -1, accept_ms = -1; // GPU; < 0: not available
     uint64_t done_ns = 0;
@@ -57,9 +58,10 @@ class TurnQueue {
     TurnBuffers& next_buffers() { return turn_buffers_[next_number_ & 1]; } // free to be written when can_start()
 
     // Starts a turn; its buffers are filled. Copies are recorded between the commands and the end of the segment.
-    Status start(const TurnKey& key, std::vector<TurnEntry> entries, const std::function<void(Recording&)>& copies = {});
+    // Cannot fail: what the turn is made of already counts as done.
+    void start(const TurnKey& key, std::vector<TurnEntry> entries, std::function<void(Recording&)> copies = {});
     // Submits segments of the started turn while their predicted time fits; at least one when `at_least_one`.
-    // budget_ms < 0: everything. Returns what was submitted, in predicted milliseconds.
+    // budget_ms < 0: everything. Returns what was submitted, in predicted milliseconds. After an error it can be tried again.
     Result<double> submit(double budget_ms, bool at_least_one);
     // The oldest turn, if it is complete.
     Result<std::optional<Turn>> poll();
@@ -69,8 +71,9 @@ class TurnQueue {
   private:
     TurnQueue(Device& device, KernelLibrary& kernels, RoundModels models, const RoundBuffers& buffers)
         : device_(&device), kernels_(&kernels), models_(models), buffers_(&buffers) {}
-    Result<Recording*> recording(const TurnKey& key);
-    Result<std::unique_ptr<Recording>> record(const TurnKey& key, const std::function<void(Recording&)>& copies);
+    static bool is_submitted(const Turn& turn) { return turn.recording && turn.next_segment == turn.recording->n_segments(); }
+    Status find_recording(Turn& turn);
+    Result<std::unique_ptr<Recording>> record(const Turn& turn);
     void measure(Turn& turn);
     double predicted_ms(const TurnKey& key, uint32_t segment) const;
 

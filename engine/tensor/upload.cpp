@@ -8,7 +8,6 @@ namespace auspex {
 
 namespace {
 constexpr uint64_t kStagingBytes = 8ull << 20;
-constexpr uint64_t kTimeoutNs = 1000ull * 1000 * 1000;
 } // namespace
 
 Result<std::unique_ptr<Uploader>> Uploader::create(Device& device, MemoryPool& memory) {
@@ -16,7 +15,7 @@ Result<std::unique_ptr<Uploader>> Uploader::create(Device& device, MemoryPool& m
     AUSPEX_TRY_ASSIGN(staging, memory.create(kStagingBytes, MemoryUse::upload));
     uploader->staging_ = std::move(staging);
     VkFenceCreateInfo info = {VK_STRUCTURE_TYPE_FENCE_CREATE_INFO, nullptr, 0};
-    AUSPEX_VK(device, CreateFence(device.handle, &info, nullptr, &uploader->fence_));
+    AUSPEX_VK_MAKE(device, uploader->fence_, CreateFence(device.handle, &info, nullptr, &uploader->fence_));
     return uploader;
 }
 
@@ -32,9 +31,7 @@ Status Uploader::run_and_wait(const std::function<void(Recording&)>& record) {
     AUSPEX_TRY(recording->finish());
     VkCommandBuffer buffer = recording->segment(0);
     AUSPEX_TRY(device_->submit(&buffer, 1, fence_));
-    VkResult result = VK_TIMEOUT; // the recording must not go while it may be executing
-    while (result == VK_TIMEOUT) result = device_->vk.WaitForFences(device_->handle, 1, &fence_, VK_TRUE, kTimeoutNs);
-    AUSPEX_TRY(device_->check(result, "vkWaitForFences"));
+    AUSPEX_TRY(device_->wait_until_done(fence_)); // the recording must not go while it may be executing
     return device_->check(device_->vk.ResetFences(device_->handle, 1, &fence_), "vkResetFences");
 }
 

@@ -2,7 +2,6 @@
 // distribution is known. Slot s plays case s % n_cases at temperature kTemperatures[s / n_cases % 2].
 #pragma once
 
-#include "accept/table_logits_args.h"
 #include "gpu_test.h"
 #include "kernels/accept.h"
 #include "kernels/rows.h"
@@ -76,6 +75,7 @@ inline reference::Table table_of(const std::vector<float>& logits, float tempera
 // What many rounds gave, per case and temperature.
 struct Tally {
     std::vector<uint64_t> pairs;        // (vocab, vocab): the first two tokens
+    std::vector<uint64_t> later;        // (vocab, vocab): a token of the first round and the one after it, from the third on
     std::vector<uint64_t> accepted_len; // (draft_len + 1) of the first round
 };
 
@@ -87,7 +87,7 @@ class RoundTest : public GpuTest {
         const auto n_groups = static_cast<uint32_t>(cases.size() * kTemperatures.size());
         const uint32_t batch = n_groups * std::min<uint32_t>(static_cast<uint32_t>(draws), 6000u / n_groups);
         Rig rig = make_rig(library, cases, vocab, batch, draft_len);
-        std::vector<Tally> tallies(n_groups, {std::vector<uint64_t>(size_t{vocab} * vocab), std::vector<uint64_t>(draft_len + 1)});
+        std::vector<Tally> tallies(n_groups, {std::vector<uint64_t>(size_t{vocab} * vocab), std::vector<uint64_t>(size_t{vocab} * vocab), std::vector<uint64_t>(draft_len + 1)});
         for (uint64_t done = 0; done < draws; done += batch / n_groups) {
             reset(rig, seed, static_cast<uint32_t>(done));
             submit_and_wait(*rig.recording);
@@ -97,23 +97,30 @@ class RoundTest : public GpuTest {
             for (uint32_t s = 0; s < batch; ++s) {
                 Tally& tally = tallies[s % n_groups];
                 const uint32_t a = history[s * kHistory + 1], b = history[s * kHistory + 2];
-                const bool sane = a < vocab && b < vocab && records[s].accepted_len <= draft_len;
+                const bool sane = a < vocab && b < vocab && records[s].n_tokens == records[s].accepted_len + 1 && records[s].accepted_len <= draft_len;
                 EXPECT_TRUE(sane) << "slot " << s << " has tokens " << a << ", " << b;
                 if (!sane) return tallies;
                 ++tally.pairs[a * vocab + b];
                 ++tally.accepted_len[records[s].accepted_len];
+                // Given that a round got this far, its next token is one more draw from the target.
+                for (uint32_t i = 2; i < records[s].n_tokens; ++i)
+                    ++tally.later[records[s].tokens[i - 1] * vocab + records[s].tokens[i]];
             }
         }
         return tallies;
     }
 
-    // The smallest p-values over all cases and temperatures.
+    // p-values; the smallest over all cases and temperatures where there is one for each.
     struct Verdict {
-        double pairs = 1.0, accepted_len = 1.0;
+        double pairs = 1.0;     // of the worst case
+        double all_pairs = 1.0; // of the sum of all chi-squares
+        double later = 1.0;
+        double accepted_len = 1.0;
         std::string worst;
     };
     static Verdict judge(const std::vector<Tally>& tallies, const std::vector<ModelCase>& cases, uint32_t draft_len) {
         Verdict verdict;
+        double statistic = 0.0, degrees = 0.0;
         for (size_t g = 0; g < tallies.size(); ++g) {
             const ModelCase& c = cases[g % cases.size()];
             const float temperature = kTemperatures[g / cases.size()];
@@ -127,9 +134,13 @@ class RoundTest : public GpuTest {
             if (pairs.p_value <= verdict.pairs)
                 verdict.worst = std::string(c.name) + " at temperature " + std::to_string(temperature) + ", chi-square " +
                                 std::to_string(pairs.statistic) + " over " + std::to_string(pairs.bins) + " bins; " + pairs.note;
+            verdict.later = std::min(verdict.later, reference::fit_rows(tallies[g].later, target).p_value);
+            statistic += pairs.statistic;
+            degrees += pairs.bins - 1.0;
             verdict.pairs = std::min(verdict.pairs, pairs.p_value);
             verdict.accepted_len = std::min(verdict.accepted_len, lens.p_value);
         }
+        verdict.all_pairs = reference::chi_square_p(statistic, degrees);
         return verdict;
     }
 
@@ -137,9 +148,8 @@ class RoundTest : public GpuTest {
     static constexpr uint32_t kHistory = 8; // tokens kept per slot
 
     struct Rig {
-        uint32_t batch;
-        uint32_t draft_len;
-        std::unique_ptr<Kernel> table_logits;
+        uint32_t batch = 0, draft_len = 0;
+        std::vector<std::unique_ptr<Kernel>> table_kernels; // one per use
         Buffer target_tables, draft_tables; // (cases, vocab, vocab) f32
         Buffer batch_list, state, history, round_slots, target_rows, draft_rows, counts;
         Buffer target_logits, draft_logits, partials, target_choices, draft_choices, plans, race, records, plain_records;
@@ -166,7 +176,9 @@ class RoundTest : public GpuTest {
 
     Rig make_rig(KernelLibrary& library, const std::vector<ModelCase>& cases, uint32_t vocab, uint32_t batch, uint32_t draft_len) {
         n_cases_ = static_cast<uint32_t>(cases.size());
-        Rig rig{batch, draft_len, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}};
+        Rig rig;
+        rig.batch = batch;
+        rig.draft_len = draft_len;
         std::vector<float> target, draft;
         for (const ModelCase& c : cases) {
             target.insert(target.end(), c.target.begin(), c.target.end());
@@ -193,10 +205,6 @@ class RoundTest : public GpuTest {
         rig.race = output<gpu::RacePartial>(batch);
         rig.records = output<gpu::RoundRecord>(batch);
         rig.plain_records = output<gpu::RoundRecord>(batch);
-        auto kernel = Kernel::create(device(), {"table_logits", test_shader("table_logits"), 3, sizeof(gpu::TableLogitsArgs), {}, 0}, VK_NULL_HANDLE);
-        EXPECT_TRUE(kernel.ok()) << kernel.status().message();
-        rig.table_logits = std::make_unique<Kernel>(std::move(kernel).value());
-
         auto recording = Recording::create(device(), 0);
         EXPECT_TRUE(recording.ok()) << recording.status().message();
         rig.recording = std::move(recording).value();
@@ -210,13 +218,19 @@ class RoundTest : public GpuTest {
         return rig;
     }
 
-    void record_table(Recorder& to, const Rig& rig, const Buffer& tables, const Buffer& rows, const Buffer& logits, gpu::TableLogitsArgs args) {
-        to.cmd.dispatch(*rig.table_logits, {(args.n_rows * args.vocab + 63) / 64, 1, 1}, args, {tables.view(), rows.view(), logits.view()});
+    // constants: of table_logits.comp
+    void record_table(Recorder& to, Rig& rig, const Buffer& tables, const Buffer& rows, const Buffer& logits,
+                      const std::array<uint32_t, 7>& constants) {
+        auto kernel = Kernel::create(device(), {"table_logits", test_shader("table_logits"), 3, 4, constants, 0}, VK_NULL_HANDLE);
+        ASSERT_TRUE(kernel.ok()) << kernel.status().message();
+        rig.table_kernels.push_back(std::make_unique<Kernel>(std::move(kernel).value()));
+        const uint32_t groups = (constants[0] * constants[1] + 63) / 64;
+        to.cmd.dispatch(*rig.table_kernels.back(), {groups, 1, 1}, uint32_t{0}, {tables.view(), rows.view(), logits.view()});
         to.cmd.barrier();
     }
 
     // As engine/round records it.
-    void record_round(Recorder& to, const Rig& rig, uint32_t vocab, uint32_t draft_len, const Buffer& records) {
+    void record_round(Recorder& to, Rig& rig, uint32_t vocab, uint32_t draft_len, const Buffer& records) {
         const uint32_t batch = rig.batch, n_target = batch * (draft_len + 1);
         record_rows(to, {rig.batch_list.view(), rig.state.view(), rig.history.view(), rig.round_slots.view(), rig.target_rows.view(),
                          rig.draft_rows.view(), rig.counts.view()},

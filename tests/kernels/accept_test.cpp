@@ -1,10 +1,8 @@
 // What the acceptance does besides probabilities: greedy comparison, stops and limits, slot states, history, records.
 // Its distributions are tested in tests/accept.
-#include "gpu_test.h"
-#include "kernels/accept.h"
-#include "kernels/vocab.h"
-#include "shared/accept_args.h"
+#include "accept/accept_fixture.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace auspex {
@@ -87,61 +85,33 @@ Story random_story(reference::DataStream& data, float temperature) {
     return story;
 }
 
-class Accept : public GpuTest {
+class Accept : public AcceptFixture {
   protected:
-    struct Outcome {
-        std::vector<gpu::SlotState> state;
-        std::vector<gpu::RoundRecord> records;
-        std::vector<uint32_t> history;
-    };
-
-    // Entry b of the batch is slot n - 1 - b. Logits are sharp: the target says target_tokens, the draft said drafts.
-    Outcome accept(const std::vector<Story>& stories) {
+    // Logits are sharp: the target says target_tokens, the draft said drafts. Rows that nobody computed hold NaN.
+    AcceptOutput accept_stories(const std::vector<Story>& stories) {
         const auto n = static_cast<uint32_t>(stories.size());
-        const uint32_t n_target = n * (kDraftLen + 1), n_draft = n * kDraftLen;
-        std::vector<float> target(size_t{n_target} * kVocab, -INFINITY), draft(size_t{n_draft} * kVocab, NAN);
-        std::vector<gpu::SlotState> states(n);
-        std::vector<gpu::RoundSlot> round_slots(n);
-        std::vector<gpu::Row> rows(n_target);
+        AcceptInput in(n, kDraftLen, kVocab, kHistory);
         for (uint32_t b = 0; b < n; ++b) {
             const Story& story = stories[b];
             const uint32_t slot = n - 1 - b;
-            states[slot] = story.state;
-            round_slots[b] = {story.live ? slot : gpu::kNoSlot, story.k, story.state.target_len, story.live ? 1u : 0u};
+            in.states[slot] = story.state;
+            in.round_slots[b] = {story.live ? slot : gpu::kNoSlot, story.k, story.state.target_len, story.live ? 1u : 0u};
             for (uint32_t j = 0; j <= kDraftLen; ++j) {
-                rows[b * (kDraftLen + 1) + j] = plain_row(story.state.last_token, slot, story.state.target_len + j);
-                if (j > story.k)
-                    std::fill_n(&target[(b * (kDraftLen + 1) + j) * kVocab], kVocab, NAN); // nobody computed this row
-                else
-                    target[(b * (kDraftLen + 1) + j) * kVocab + story.target_tokens[j]] = 3.0f;
+                std::ranges::fill(in.target_row(b, j), j <= story.k ? -INFINITY : NAN);
+                if (j <= story.k) in.target_row(b, j)[story.target_tokens[j]] = 3.0f;
             }
-            for (uint32_t j = 0; j < story.k; ++j) {
-                rows[b * (kDraftLen + 1) + j + 1].token = story.drafts[j];
-                std::fill_n(&draft[(b * kDraftLen + j) * kVocab], kVocab, -INFINITY);
-                draft[(b * kDraftLen + j) * kVocab + story.drafts[j]] = 5.0f;
+            for (uint32_t j = 0; j < kDraftLen; ++j) {
+                std::ranges::fill(in.draft_row(b, j), j < story.k ? -INFINITY : NAN);
+                if (j >= story.k) continue;
+                in.draft_row(b, j)[story.drafts[j]] = 5.0f;
+                in.drafts[b * kDraftLen + j] = story.drafts[j];
             }
         }
-        const Buffer target_logits = upload(target), draft_logits = upload(draft), state = upload(states), slots = upload(round_slots);
-        const Buffer row_buffer = upload(rows), partials = output<gpu::VocabChoice>(n_target), draft_partials = output<gpu::VocabChoice>(n_draft);
-        const Buffer target_choices = output<gpu::VocabChoice>(n_target), draft_choices = output<gpu::VocabChoice>(n_draft);
-        const Buffer history = output<uint32_t>(size_t{n} * kHistory), plans = output<gpu::AcceptPlan>(n);
-        const Buffer race = output<gpu::RacePartial>(n), records = output<gpu::RoundRecord>(n);
-        run([&](Recorder& to) {
-            record_vocab_partials(to, target_logits.view(), state.view(), slots.view(), partials.view(), {kVocab, n_target, kDraftLen + 1, 1, false});
-            record_vocab_partials(to, draft_logits.view(), state.view(), slots.view(), draft_partials.view(), {kVocab, n_draft, kDraftLen, 1, false});
-            to.cmd.barrier();
-            record_pick(to, partials.view(), target_choices.view(), n_target, kVocab);
-            record_pick(to, draft_partials.view(), draft_choices.view(), n_draft, kVocab);
-            to.cmd.barrier();
-            record_accept(to, {target_logits.view(), draft_logits.view(), target_choices.view(), draft_choices.view(), state.view(), history.view(),
-                               slots.view(), row_buffer.view(), plans.view(), race.view(), records.view()},
-                          {n, kDraftLen, kVocab, kHistory});
-        });
-        return {read<gpu::SlotState>(state, n), read<gpu::RoundRecord>(records, n), read<uint32_t>(history, size_t{n} * kHistory)};
+        return accept(in);
     }
 
     void expect_told(const std::vector<Story>& stories) {
-        const Outcome outcome = accept(stories);
+        const AcceptOutput outcome = accept_stories(stories);
         const auto n = static_cast<uint32_t>(stories.size());
         for (uint32_t b = 0; b < n; ++b) {
             SCOPED_TRACE("entry " + std::to_string(b));
@@ -149,14 +119,14 @@ class Accept : public GpuTest {
             const uint32_t* history = &outcome.history[slot * kHistory];
             const gpu::RoundRecord& found = outcome.records[b];
             if (!stories[b].live) {
-                EXPECT_EQ(std::memcmp(&outcome.state[slot], &stories[b].state, sizeof(gpu::SlotState)), 0);
+                EXPECT_EQ(std::memcmp(&outcome.states[slot], &stories[b].state, sizeof(gpu::SlotState)), 0);
                 EXPECT_EQ(found.live_before, 0u);
                 EXPECT_EQ(found.n_tokens, 0u);
                 EXPECT_EQ(std::count(history, history + kHistory, kPoison), kHistory);
                 continue;
             }
             const Expected expected = replay(stories[b]);
-            EXPECT_EQ(std::memcmp(&outcome.state[slot], &expected.state, sizeof(gpu::SlotState)), 0);
+            EXPECT_EQ(std::memcmp(&outcome.states[slot], &expected.state, sizeof(gpu::SlotState)), 0);
             EXPECT_EQ(found.slot, slot);
             EXPECT_EQ(found.start, expected.record.start);
             EXPECT_EQ(found.draft_len, expected.record.draft_len);
@@ -206,7 +176,7 @@ TEST_F(Accept, the_first_reason_to_stop_counts) {
     stories[6].state.max_generated = 3, stories[6].state.n_stop = 1, stories[6].state.stop_ids[0] = 3; // both at once: the stop
     stories[7].state.max_generated = 2, stories[7].state.max_context = 23; // both at once: the length
     expect_told(stories);
-    const std::vector<gpu::RoundRecord> records = accept(stories).records;
+    const std::vector<gpu::RoundRecord> records = accept_stories(stories).records;
     const std::vector<std::pair<uint32_t, uint32_t>> expected{{gpu::kStopNone, 5},   {gpu::kStopEos, 1},    {gpu::kStopEos, 4},
                                                               {gpu::kStopEos, 5},    {gpu::kStopLength, 3}, {gpu::kStopContext, 2},
                                                               {gpu::kStopEos, 3},    {gpu::kStopLength, 2}};

@@ -39,6 +39,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{33, 1234, DType::bf16, 5, 10, true, kNative}, Case{7, 64, DType::bf16, 1, 1, true, kNative},
                       Case{33, 1234, DType::f16, 1, 0, false, kNative}, Case{33, 77, DType::f16, 5, 7, false, kNative},
                       Case{33, 1234, DType::f32, 1, 0, false, kNative}, Case{33, 77, DType::f32, 5, 7, false, kNative},
+                      Case{33, 1234, DType::bf16, 1, 0, false, Variant::shuffles}, Case{7, 33, DType::f16, 3, 5, true, Variant::shuffles},
                       Case{33, 1234, DType::bf16, 1, 0, false, Variant::shared},
                       Case{33, 1234, DType::bf16, 1, 0, false, Variant::lanes_16},
                       Case{33, 77, DType::bf16, 4, 0, false, Variant::lanes_16},
@@ -81,6 +82,9 @@ TEST_F(MatvecRows, have_the_same_bits_in_any_company_f16) {
 TEST_F(MatvecRows, have_the_same_bits_in_any_company_f32) {
     expect_invariant(DType::f32, {2, 5, 16}, kNative);
 }
+TEST_F(MatvecRows, have_the_same_bits_through_shuffles) {
+    expect_invariant(DType::bf16, {2, 5, 7, 16, 17}, Variant::shuffles);
+}
 TEST_F(MatvecRows, have_the_same_bits_through_shared_memory) {
     expect_invariant(DType::bf16, {3, 5}, Variant::shared);
 }
@@ -108,8 +112,9 @@ TEST_F(MatvecRows, do_not_depend_on_how_lanes_exchange) {
     std::vector<float> values = random_floats(kOut * kCols, 7);
     const Tensor weight = tensor(values, kOut, kCols, DType::bf16);
     const std::vector<float> x = random_floats(3 * kCols, 8);
-    EXPECT_TRUE(same_bits(multiply(kernels(), kMatvec, weight, x),
-                          multiply(kernels(Variant::shared), kMatvec, weight, x)));
+    const std::vector<float> native = multiply(kernels(), kMatvec, weight, x);
+    for (Variant variant : {Variant::shuffles, Variant::shared})
+        EXPECT_TRUE(same_bits(multiply(kernels(variant), kMatvec, weight, x), native)) << variant_name(variant);
 }
 
 } // namespace

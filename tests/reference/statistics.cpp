@@ -63,7 +63,7 @@ Fit fit(std::span<const uint64_t> counts, const Vector& probabilities) {
         if (probabilities[i] > 0.0) {
             bins.push_back({n * probabilities[i], double(counts[i])});
         } else if (counts[i] > 0) {
-            out.note += "bin " + std::to_string(i) + " has probability zero and " + std::to_string(counts[i]) + " hits; ";
+            if (out.note.empty()) out.note = "bin " + std::to_string(i) + " is impossible and has hits";
             out.p_value = 0.0;
         }
     }
@@ -80,6 +80,25 @@ Fit fit(std::span<const uint64_t> counts, const Vector& probabilities) {
     for (const auto& [expected, found] : merged) out.statistic += (found - expected) * (found - expected) / expected;
     out.bins = static_cast<uint32_t>(merged.size());
     if (out.bins > 1) out.p_value = std::min(out.p_value, chi_square_p(out.statistic, out.bins - 1.0));
+    return out;
+}
+
+Fit fit_rows(std::span<const uint64_t> counts, const std::vector<Vector>& probabilities) {
+    Fit out;
+    double degrees = 0.0;
+    bool possible = true;
+    for (size_t t = 0; t < probabilities.size(); ++t) {
+        const size_t width = probabilities[t].size();
+        const Fit row = fit(counts.subspan(t * width, width), probabilities[t]);
+        possible = possible && row.note.empty();
+        if (out.note.empty() && !row.note.empty()) out.note = "row " + std::to_string(t) + ": " + row.note;
+        if (row.bins < 2) continue;
+        out.statistic += row.statistic;
+        out.bins += row.bins;
+        degrees += row.bins - 1.0;
+    }
+    if (degrees > 0.0) out.p_value = chi_square_p(out.statistic, degrees);
+    if (!possible) out.p_value = 0.0;
     return out;
 }
 

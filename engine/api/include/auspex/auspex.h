@@ -43,7 +43,7 @@ typedef enum auspex_status {
     AUSPEX_PENDING = 1,  /* GPU work is under way */
     AUSPEX_FINISHED = 2, /* nothing left to do */
     AUSPEX_ERROR_INVALID_ARGUMENT = -1,
-    AUSPEX_ERROR_NOT_FOUND = -2,     /* a file, folder or device that was named does not exist */
+    AUSPEX_ERROR_NOT_FOUND = -2,     /* a file or folder that was named does not exist */
     AUSPEX_ERROR_BAD_FILE = -3,      /* a file does not hold what it should */
     AUSPEX_ERROR_UNSUPPORTED = -4,   /* understood, but not something this build or device can do */
     AUSPEX_ERROR_OUT_OF_HOST_MEMORY = -5,
@@ -53,6 +53,7 @@ typedef enum auspex_status {
     AUSPEX_ERROR_MISMATCH = -9,      /* target and draft do not fit together */
     AUSPEX_ERROR_IO = -10,
     AUSPEX_ERROR_INTERNAL = -11,
+    AUSPEX_ERROR_NO_DEVICE = -12,    /* no Vulkan device, none of that name, or not a usable one */
     AUSPEX_STATUS_MAX_ENUM = 0x7fffffff
 } auspex_status;
 

@@ -33,7 +33,7 @@ typedef struct auspex_device_info {
 
 AUSPEX_API auspex_status auspex_device_info_init(auspex_device_info* info, size_t size);
 
-/** Describes device `index` (0-based, the order of `--device N`). NOT_FOUND when there is none of that index.
+/** Describes device `index` (0-based, the order of `--device N`). NOT_FOUND when there is none of that index, NO_DEVICE when there is none at all.
  *  Any thread. log may be NULL. */
 AUSPEX_API auspex_status auspex_device_describe(uint32_t index, auspex_device_info* info, auspex_log_callback log,
                                                 void* log_user_data);

@@ -1,0 +1,94 @@
+// What the GPU holds, copied back between turns: caches by logical row whatever pages they lie on, slot states, logits.
+#pragma once
+
+#include "session/engine.h"
+
+#include <cstring>
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+namespace auspex::test {
+
+// Records, submits and waits, behind everything under way.
+inline void run_recorded(Device& device, const std::function<void(Recording&)>& record) {
+    auto made = Recording::create(device, 0);
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    Recording& cmd = *made.value();
+    cmd.begin_segment("test");
+    record(cmd);
+    cmd.end_segment();
+    Status status = cmd.finish();
+    ASSERT_TRUE(status.ok()) << status.message();
+    VkFenceCreateInfo info = {VK_STRUCTURE_TYPE_FENCE_CREATE_INFO, nullptr, 0};
+    VkFence fence = VK_NULL_HANDLE;
+    ASSERT_EQ(device.vk.CreateFence(device.handle, &info, nullptr, &fence), VK_SUCCESS);
+    VkCommandBuffer segment = cmd.segment(0);
+    EXPECT_TRUE(device.submit(&segment, 1, fence).ok());
+    EXPECT_EQ(device.vk.WaitForFences(device.handle, 1, &fence, VK_TRUE, 120'000'000'000), VK_SUCCESS);
+    device.vk.DestroyFence(device.handle, fence, nullptr);
+}
+
+template <typename T> std::vector<T> read_back(Device& device, BufferView view) {
+    std::vector<T> out(view.size / sizeof(T));
+    MemoryPool memory(device);
+    auto made = memory.create(view.size, MemoryUse::readback);
+    EXPECT_TRUE(made.ok()) << made.status().message();
+    if (!made.ok()) return out;
+    Buffer host = std::move(made).value();
+    run_recorded(device, [&](Recording& cmd) {
+        cmd.transfer_barrier();
+        cmd.copy(view, host.view(0, view.size));
+        cmd.transfer_barrier();
+    });
+    std::memcpy(out.data(), host.mapped(), out.size() * sizeof(T));
+    return out;
+}
+
+inline gpu::SlotState slot_state(Engine& engine, uint32_t slot) {
+    return read_back<gpu::SlotState>(engine.device(), engine.buffers().state.view(slot * sizeof(gpu::SlotState), sizeof(gpu::SlotState)))[0];
+}
+
+// Bits of K and V of a slot's first n_rows rows, whatever pages they lie on: (layer, K then V, row, kv_head, head_dim).
+inline std::vector<std::byte> cache_rows(Device& device, const KvCache& cache, uint32_t slot, uint32_t n_rows) {
+    const CacheShape& shape = cache.shape();
+    std::vector<std::byte> out;
+    const uint64_t table_bytes = uint64_t(cache.pages_per_slot()) * 4;
+    BufferView table = cache.page_table();
+    const auto pages = read_back<uint32_t>(device, table.sub(slot * table_bytes, table_bytes));
+    const uint64_t head_bytes = uint64_t(shape.head_dim) * dtype_bytes(shape.dtype);
+    for (uint32_t layer = 0; layer < shape.n_layers; ++layer)
+        for (BufferView side : {cache.k(layer), cache.v(layer)}) {
+            const auto pool = read_back<std::byte>(device, side);
+            for (uint32_t row = 0; row < n_rows; ++row)
+                for (uint32_t head = 0; head < shape.n_kv_heads; ++head) {
+                    const uint64_t page = uint64_t(head) * shape.n_pages + pages[row / shape.page_size];
+                    const auto at = pool.begin() + static_cast<ptrdiff_t>((page * shape.page_size + row % shape.page_size) * head_bytes);
+                    out.insert(out.end(), at, at + static_cast<ptrdiff_t>(head_bytes));
+                }
+        }
+    return out;
+}
+inline std::vector<std::byte> cache_rows(Engine& engine, const LlamaModel& model, uint32_t slot, uint32_t n_rows) {
+    return cache_rows(engine.device(), model.cache(), slot, n_rows);
+}
+
+// The logits of the last round, if its batch had one entry without drafts.
+inline std::vector<float> last_logits(Engine& engine) {
+    return read_back<float>(engine.device(), engine.buffers().target_logits.view(0, engine.target().config().vocab_size * 4));
+}
+
+// Where two such dumps differ first, in words; empty when they are equal.
+inline std::string first_difference(const CacheShape& shape, const std::vector<std::byte>& a, const std::vector<std::byte>& b) {
+    if (a.size() != b.size()) return std::to_string(a.size()) + " bytes against " + std::to_string(b.size());
+    const uint64_t row_bytes = uint64_t(shape.n_kv_heads) * shape.head_dim * dtype_bytes(shape.dtype);
+    const uint64_t n_rows = std::max<uint64_t>(1, a.size() / (2 * shape.n_layers * row_bytes));
+    for (size_t i = 0; i < a.size(); ++i)
+        if (a[i] != b[i]) {
+            const uint64_t row = i / row_bytes;
+            return "layer " + std::to_string(row / n_rows / 2) + (row / n_rows % 2 ? " V" : " K") + " row " + std::to_string(row % n_rows);
+        }
+    return "";
+}
+
+} // namespace auspex::test

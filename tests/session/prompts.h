@@ -1,0 +1,47 @@
+// Prompts for the bundled pair: those of the goldens, and others that are long, short, odd or not text at all.
+#pragma once
+
+#include "session/engine_fixture.h"
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace auspex::test {
+
+inline nlohmann::json read_goldens() {
+    std::ifstream file(std::string(AUSPEX_TEST_DATA) + "/goldens.json");
+    EXPECT_TRUE(file.good()) << AUSPEX_TEST_DATA << "/goldens.json";
+    return nlohmann::json::parse(file, nullptr, false);
+}
+
+inline std::vector<std::vector<uint32_t>> bundled_prompts(const Engine& engine) {
+    std::vector<std::vector<uint32_t>> prompts;
+    for (const auto& golden : read_goldens()) prompts.push_back(golden["ids"].get<std::vector<uint32_t>>());
+    const std::string story = "Once there was a little girl named Mia who lived by the sea. Every morning she walked to the "
+                              "old pier with her brother Tom and looked for shells. ";
+    const std::string code = "def add(a, b):\n    return a + b\n\nclass Stack:\n    def __init__(self):\n        self.items = []\n\n";
+    for (const std::string& text : {
+             std::string("Lily"),
+             std::string("The owl said, \"Who took my hat?\" Nobody answered, and so"),
+             std::string("import os\nfrom collections import deque\n\n\ndef walk(top):\n    queue = deque([top])\n    while queue:\n"),
+             std::string("class Error(Exception):\n    pass\n\n\n"),
+             std::string("x = {'a': 1, 'b': [2, 3, (4, 5)], 0x1f: 1e-9}\nfor k, v in sorted(x.items()):\n"),
+             std::string("日本語 café ñandú Ω≈ç√ 🙂🙃 \u202eabc\u202c \xf0\x9f\xa4\xb7\xe2\x80\x8d"),
+             std::string("\xff\xfe broken \xc3( utf-8 \xe2\x82"),
+             std::string("    \n\n\t\t  \n"),
+             std::string("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa 1111111111111111111111"),
+             story + story + story + story + story,
+             code + code + code + code + "# " + story,
+         }) {
+        auto tokens = engine.tokenize(text, true);
+        EXPECT_TRUE(tokens.ok()) << tokens.status().message();
+        if (tokens.ok()) prompts.push_back(tokens.value());
+    }
+    prompts.push_back({1});    // BOS alone
+    prompts.push_back({0});    // unknown
+    prompts.push_back({2, 2}); // ends
+    prompts.push_back(random_prompt(97, 4096, 7));
+    return prompts;
+}
+
+} // namespace auspex::test
