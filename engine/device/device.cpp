@@ -64,6 +64,9 @@ std::string why_unusable(const VkFunctions& vk, VkPhysicalDevice physical_device
     vk.GetPhysicalDeviceProperties(physical_device, &properties);
     if (properties.apiVersion < VK_API_VERSION_1_1) return "supports Vulkan below 1.1";
     if (!compute_family(vk, physical_device)) return "has no compute queue";
+    if (properties.limits.maxPerStageDescriptorStorageBuffers < kMostBindings)
+        return "binds " + std::to_string(properties.limits.maxPerStageDescriptorStorageBuffers) + " storage buffers, " +
+               std::to_string(kMostBindings) + " are needed";
     return "";
 }
 

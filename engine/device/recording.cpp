@@ -116,8 +116,8 @@ void Recording::record_dispatch(const Kernel& kernel, const void* args, size_t a
                                          " buffers and " + std::to_string(kernel.args_bytes()) + " bytes of arguments"});
     auto set = allocate_set(kernel);
     if (!set.ok()) return fail(set.status());
-    std::array<VkDescriptorBufferInfo, 16> infos;
-    std::array<VkWriteDescriptorSet, 16> writes;
+    std::array<VkDescriptorBufferInfo, kMostBindings> infos;
+    std::array<VkWriteDescriptorSet, kMostBindings> writes;
     if (count > infos.size()) return fail({Code::internal, "kernel " + kernel.name() + " binds too many buffers"});
     for (uint32_t i = 0; i < count; ++i) {
         if (bindings[i].size > device_->caps.max_storage_buffer_range)

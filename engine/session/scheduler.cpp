@@ -272,8 +272,6 @@ Result<bool> Scheduler::start_next(bool sliced) {
 }
 
 void Scheduler::finish(const Turn& turn, StepResult& result) {
-    models_.target.cache().collect(turn.number);
-    if (models_.draft) models_.draft->cache().collect(turn.number);
     if (turn.key.kind != TurnKind::round) return;
     result.n_rounds_read += 1;
     RoundTimes& times = round_times_[turn.key.draft_len];
@@ -313,7 +311,7 @@ Result<Scheduler::StepResult> Scheduler::step(double budget_ms) {
         if (!done) break;
         finish(*done, result);
     }
-    // Pages given back since the last turn ended, with nothing under way: no later turn would return them.
+    // Also when nothing is in flight: pages may have come back since the last turn was done.
     models_.target.cache().collect(turns_->done_number());
     if (models_.draft) models_.draft->cache().collect(turns_->done_number());
     double left = budget_ms;

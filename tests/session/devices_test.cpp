@@ -110,7 +110,7 @@ TEST(Devices, sharded_weights_change_no_bit) {
 TEST(Devices, shared_memory_reductions_change_no_bit) {
     EngineDesc desc = pair();
     desc.adjust_tuning = [](Tuning& tuning) {
-        tuning.subgroup = false;
+        tuning.subgroup = tuning.wide = false;
         tuning.pinned_subgroup_size = 0;
     };
     auto engine = make_engine(desc);
@@ -122,6 +122,7 @@ TEST(Devices, shared_memory_reductions_change_no_bit) {
 TEST(Devices, bit_neutral_knobs_are) {
     EngineDesc desc = pair();
     desc.adjust_tuning = [](Tuning& tuning) {
+        tuning.wide = false;
         tuning.matvec_rows = {1, 3, 8};
         tuning.matvec_teams = 3;
         tuning.matvec_outs = 3;
@@ -138,7 +139,7 @@ class Lanes : public ::testing::TestWithParam<uint32_t> {};
 TEST_P(Lanes, greedy_text_is_plain_text) {
     EngineDesc desc = pair();
     desc.adjust_tuning = [](Tuning& tuning) {
-        tuning.subgroup = false;
+        tuning.subgroup = tuning.wide = false;
         tuning.pinned_subgroup_size = 0;
         tuning.lanes = GetParam();
         tuning.attention_split = 32;
