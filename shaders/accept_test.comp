@@ -30,7 +30,11 @@ void main() {
     uint row0 = b * (args.draft_len + 1u);
     float temperature = state[slot].temperature;
     bool greedy = temperature == 0.0;
+#if FAULT == 7 // the test forgets the temperature
+    float scale = 1.0;
+#else
     float scale = greedy ? 1.0 : 1.0 / temperature;
+#endif
     uvec2 seed = uvec2(state[slot].seed_low, state[slot].seed_high);
 
     uint accepted = 0u;

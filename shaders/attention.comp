@@ -1,9 +1,8 @@
 // One team per (split, KV head, row). A lane owns PAIRS pairs of dimensions of q, K and V, so that heads are read in one
-// piece; keys go in tiles of 8, whose 8 dot products are reduced together (one exchange serves two keys), and the softmax
-// runs online between tiles. Splits and tiles lie at absolute positions, so a row walks the same ones in any company.
+// piece; keys go in tiles of 8, whose scores lie in the first 8 lanes (and repeat in the others), and the softmax runs
+// online between tiles. Splits and tiles lie at absolute positions, so a row walks the same ones in any company.
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#extension GL_EXT_control_flow_attributes : require
 #include "shared/attention_args.h"
 
 layout(local_size_x_id = 0) in;
@@ -23,7 +22,7 @@ layout(std430, binding = kAttentionK) readonly buffer K { WIDE_WORD k_cache[]; }
 layout(std430, binding = kAttentionV) readonly buffer V { WIDE_WORD v_cache[]; };
 layout(std430, binding = kAttentionPartials) writeonly buffer Partials { float partials[]; };
 
-const uint TILE = 8u;                                    // keys
+const uint TILE = 8u;                                 // keys
 const uint HEAD_PAIRS = HEAD_DIM / 2u;
 const uint PAIRS = (HEAD_PAIRS + LANES - 1u) / LANES; // a lane owns pairs lane · PAIRS …; lanes beyond the head own none
 const float kLowest = -3.402823466e38;
@@ -52,18 +51,6 @@ const float kLowest = -3.402823466e38;
     }
 #endif
 
-// One level of the tile's reduction: each half of the lanes keeps `kept` of 2 · kept keys.
-#define REDUCE_KEYS(kept, distance)                                                                                    \
-    {                                                                                                                  \
-        bool upper = (lane & (distance)) != 0u;                                                                        \
-        [[unroll]] for (uint t = 0u; t < kept; ++t)                                                                    \
-            for (uint g = 0u; g < GROUP; ++g) {                                                                        \
-                float low = dots[t * GROUP + g], high = dots[(t + kept) * GROUP + g];                                  \
-                precise float sum = (upper ? high : low) + lane_exchange(upper ? low : high, distance);                \
-                dots[t * GROUP + g] = sum;                                                                             \
-            }                                                                                                          \
-    }
-
 void main() {
     uint r = gl_WorkGroupID.z;
     uint kv_head = gl_WorkGroupID.y;
@@ -74,7 +61,7 @@ void main() {
     uint prefix_len = rows[r].prefix_len;
     uint split_end = min(split_begin + args.split, position + 1u);
     uint lane = lane_index();
-    uint own_key = lane * TILE / LANES; // whose score this lane ends up with
+    uint own_key = lane % TILE; // of a tile: whose score this lane keeps
     bool owns = lane * PAIRS < HEAD_PAIRS;
 
     vec2 q[GROUP * PAIRS];
@@ -99,9 +86,9 @@ void main() {
         uint in_page = kv_index & ((1u << args.page_bits) - 1u);
         uint own_element = (((kv_head * args.n_pages + page) << args.page_bits) + in_page) * HEAD_DIM;
 
-        precise float dots[TILE * GROUP];
-        [[unroll]] for (uint t = 0u; t < TILE; ++t) {
-            uint element = lane_broadcast(own_element, t * LANES / TILE);
+        float score[GROUP];
+        for (uint t = 0u; t < TILE; ++t) {
+            uint element = lane_broadcast(own_element, t);
             vec2 k[PAIRS];
             LOAD_PAIRS(k_cache, element, k)
             for (uint g = 0u; g < GROUP; ++g) {
@@ -110,36 +97,32 @@ void main() {
                     dot_kq = fma(q[g * PAIRS + i].x, k[i].x, dot_kq);
                     dot_kq = fma(q[g * PAIRS + i].y, k[i].y, dot_kq);
                 }
-                dots[t * GROUP + g] = owns ? dot_kq : 0.0;
+                float sum = lane_sum(owns ? dot_kq : 0.0);
+                if (t == own_key) score[g] = sum;
             }
         }
-        REDUCE_KEYS(4u, LANES / 2u)
-        REDUCE_KEYS(2u, LANES / 4u)
-        REDUCE_KEYS(1u, LANES / 8u)
-
         precise float p[GROUP];
         for (uint g = 0u; g < GROUP; ++g) {
-            precise float score = dots[g];
-            for (uint distance = LANES / 16u; distance > 0u; distance /= 2u) score = score + lane_exchange(score, distance);
-            float s = valid ? score * args.scale : kLowest;
+            precise float scaled = score[g] * args.scale;
+            float s = valid ? scaled : kLowest;
             float new_max = max(running_max[g], lane_max(s));
             p[g] = valid ? exp(s - new_max) : 0.0;
             precise float tile_sum = p[g]; // over the 8 keys; lanes that share a key hold the same
-            tile_sum = tile_sum + lane_exchange(tile_sum, LANES / 2u);
-            tile_sum = tile_sum + lane_exchange(tile_sum, LANES / 4u);
-            tile_sum = tile_sum + lane_exchange(tile_sum, LANES / 8u);
+            tile_sum = tile_sum + lane_exchange(tile_sum, 4u);
+            tile_sum = tile_sum + lane_exchange(tile_sum, 2u);
+            tile_sum = tile_sum + lane_exchange(tile_sum, 1u);
             precise float keep = exp(running_max[g] - new_max);
             running_sum[g] = fma(running_sum[g], keep, tile_sum);
             running_max[g] = new_max;
             for (uint i = 0u; i < PAIRS; ++i) out_acc[g * PAIRS + i] *= keep;
         }
-        [[unroll]] for (uint t = 0u; t < TILE; ++t) {
+        for (uint t = 0u; t < TILE; ++t) {
             if (tile + t < split_end) { // masked keys are never weighed: their V may be anything
-                uint element = lane_broadcast(own_element, t * LANES / TILE);
+                uint element = lane_broadcast(own_element, t);
                 vec2 v[PAIRS];
                 LOAD_PAIRS(v_cache, element, v)
                 for (uint g = 0u; g < GROUP; ++g) {
-                    float weight = lane_broadcast(p[g], t * LANES / TILE);
+                    float weight = lane_broadcast(p[g], t);
                     for (uint i = 0u; i < PAIRS; ++i) {
                         precise vec2 sum = fma(vec2(weight), v[i], out_acc[g * PAIRS + i]);
                         out_acc[g * PAIRS + i] = sum;

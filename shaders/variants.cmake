@@ -3,7 +3,7 @@
 # auspex_shader(<variant> SOURCE <file.comp> [DEFINES A=1 ...] [UNROLL])
 
 # Reductions by shuffles where the subgroup size is known, instead of through shared memory; the same trees.
-foreach(op matvec rmsnorm vocab_partials pick accept_race)
+foreach(op matvec rmsnorm attention vocab_partials pick accept_race)
   auspex_shader(${op}.subgroup SOURCE ${op}.comp DEFINES SUBGROUP=1)
 endforeach()
 
@@ -16,5 +16,4 @@ foreach(rows 1 2 3 4 5 6 7 8 12 16)
   auspex_shader(matvec.wide.rows${rows} SOURCE matvec.comp UNROLL
     DEFINES SUBGROUP=1 WIDE=1 UNROLLED=1 UNROLLED_ROWS=${rows} UNROLLED_OUTS=${outs})
 endforeach()
-auspex_shader(attention.wide SOURCE attention.comp UNROLL DEFINES SUBGROUP=1 WIDE=1)
-auspex_shader(attention.subgroup SOURCE attention.comp UNROLL DEFINES SUBGROUP=1)
+auspex_shader(attention.wide SOURCE attention.comp DEFINES SUBGROUP=1 WIDE=1)

@@ -55,7 +55,8 @@ std::string variant_name(Variant variant) {
 }
 
 const std::vector<Variant>& all_variants() {
-    static const std::vector<Variant> variants{Variant::native, Variant::shuffles, Variant::shared, Variant::lanes_16, Variant::lanes_32};
+    static const std::vector<Variant> variants{Variant::native, Variant::shuffles, Variant::shared, Variant::lanes_16,
+                                               Variant::lanes_32};
     return variants;
 }
 
@@ -93,7 +94,8 @@ Buffer GpuTest::poisoned(uint64_t bytes) {
     EXPECT_TRUE(made.ok()) << made.status().message();
     if (!made.ok()) return {};
     Buffer buffer = std::move(made).value();
-    for (uint64_t at = 0; at + 4 <= buffer.size(); at += 4) std::memcpy(buffer.mapped() + at, &kPoison, 4);
+    for (uint64_t at = 0; at + 4 <= buffer.size(); at += 4)
+        std::memcpy(buffer.mapped() + at, &kPoison, 4);
     return buffer;
 }
 
@@ -115,7 +117,8 @@ void GpuTest::submit_and_wait(const Recording& recording) {
     VkFence fence = VK_NULL_HANDLE;
     ASSERT_EQ(device().vk.CreateFence(device().handle, &info, nullptr, &fence), VK_SUCCESS);
     std::vector<VkCommandBuffer> segments;
-    for (uint32_t i = 0; i < recording.n_segments(); ++i) segments.push_back(recording.segment(i));
+    for (uint32_t i = 0; i < recording.n_segments(); ++i)
+        segments.push_back(recording.segment(i));
     const Status status = device().submit(segments.data(), static_cast<uint32_t>(segments.size()), fence);
     EXPECT_TRUE(status.ok()) << status.message();
     constexpr uint64_t kTwoMinutes = 120'000'000'000;
@@ -160,7 +163,8 @@ Tensor GpuTest::tensor(std::vector<float>& values, uint32_t rows, uint32_t cols,
 std::vector<float> random_floats(uint64_t count, uint32_t seed, float scale) {
     reference::DataStream data(seed);
     std::vector<float> out(count);
-    for (float& v : out) v = scale * data.normal();
+    for (float& v : out)
+        v = scale * data.normal();
     return out;
 }
 
@@ -172,7 +176,8 @@ gpu::Row plain_row(uint32_t token, uint32_t slot, uint32_t position) {
     row.kv_index = position;
     row.prefix_len = position;
     row.live = 1;
-    for (uint32_t i = 0; i < gpu::kMaxPath; ++i) row.path[i] = position + i;
+    for (uint32_t i = 0; i < gpu::kMaxPath; ++i)
+        row.path[i] = position + i;
     return row;
 }
 
@@ -180,7 +185,8 @@ gpu::Row plain_row(uint32_t token, uint32_t slot, uint32_t position) {
     if (a.size() != b.size()) return ::testing::AssertionFailure() << a.size() << " values against " << b.size();
     for (size_t i = 0; i < a.size(); ++i)
         if (std::memcmp(&a[i], &b[i], 4) != 0)
-            return ::testing::AssertionFailure() << "at " << i << " of " << a.size() << ": " << a[i] << " against " << b[i];
+            return ::testing::AssertionFailure()
+                   << "at " << i << " of " << a.size() << ": " << a[i] << " against " << b[i];
     return ::testing::AssertionSuccess();
 }
 
@@ -193,13 +199,14 @@ double normalised_error(std::span<const float> found, std::span<const double> ex
     return error / size;
 }
 
-::testing::AssertionResult all_near(std::span<const float> found, std::span<const double> expected, std::span<const double> bound) {
+::testing::AssertionResult all_near(std::span<const float> found, std::span<const double> expected,
+                                    std::span<const double> bound) {
     if (found.size() != expected.size() || found.size() != bound.size())
         return ::testing::AssertionFailure() << found.size() << " values, " << expected.size() << " expected";
     for (size_t i = 0; i < found.size(); ++i)
         if (!(std::abs(double(found[i]) - expected[i]) <= bound[i]))
-            return ::testing::AssertionFailure() << "at " << i << " of " << found.size() << ": " << found[i] << ", expected "
-                                                 << expected[i] << " within " << bound[i];
+            return ::testing::AssertionFailure() << "at " << i << " of " << found.size() << ": " << found[i]
+                                                 << ", expected " << expected[i] << " within " << bound[i];
     return ::testing::AssertionSuccess();
 }
 

@@ -95,6 +95,7 @@ constexpr double kTiny = 0x1p-126; // subnormal numbers may be flushed
 double normalised_error(std::span<const float> found, std::span<const double> expected);
 constexpr double kNormalisedError = 1e-11;
 // |found - expected| ≤ bound everywhere; NaN is never near.
-::testing::AssertionResult all_near(std::span<const float> found, std::span<const double> expected, std::span<const double> bound);
+::testing::AssertionResult all_near(std::span<const float> found, std::span<const double> expected,
+                                    std::span<const double> bound);
 
 } // namespace auspex

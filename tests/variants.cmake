@@ -4,7 +4,7 @@
 # auspex_shader(accept_test.fault3 SOURCE accept_test.comp DEFINES FAULT=3)
 
 # Planted faults of the acceptance; tests/accept/faults_test.cpp says what each one is.
-foreach(fault 2 3 4 5)
+foreach(fault 2 3 4 5 7)
   auspex_shader(accept_test.fault${fault} SOURCE accept_test.comp DEFINES FAULT=${fault})
 endforeach()
 foreach(fault 1 3 6)

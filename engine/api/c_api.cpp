@@ -70,17 +70,26 @@ std::optional<SyntheticModel> synthetic(const auspex_synthetic_shape& shape) {
     return model;
 }
 
+// For what is wrong before the engine is asked.
+auspex_status refuse(const auspex_engine* engine, const char* why) {
+    return engine ? to_public({Code::invalid_argument, why}, engine->engine->log()) : AUSPEX_ERROR_INVALID_ARGUMENT;
+}
+const char* const kNoSequence = "the sequence does not exist, or a pointer that must be set is NULL";
+const char* const kNoStruct = "a struct is NULL or was not initialised by its auspex_..._init";
+
 auspex_status make_request(const Engine& engine, const auspex_sequence_desc* desc, bool fork, SequenceRequest& request) {
     auspex_sequence_desc d;
     auspex_sequence_desc_init(&d, sizeof d);
-    if (!read_struct(desc, AUSPEX_TYPE_SEQUENCE_DESC, d)) return AUSPEX_ERROR_INVALID_ARGUMENT;
+    if (!read_struct(desc, AUSPEX_TYPE_SEQUENCE_DESC, d)) return to_public({Code::invalid_argument, kNoStruct}, engine.log());
     request.max_tokens = d.max_tokens;
     request.sampling = {d.temperature, d.seed};
     request.draft_len = d.draft_len;
     request.ignore_eos = d.ignore_eos != 0;
+    if (fork && (d.prompt_tokens || d.prompt_text_bytes > 0))
+        return to_public({Code::invalid_argument, "a fork takes its source's tokens; its own prompt must be empty"}, engine.log());
     if (d.prompt_tokens) {
         request.prompt.assign(d.prompt_tokens, d.prompt_tokens + d.prompt_token_count);
-    } else if (d.prompt_text && !fork) {
+    } else if (d.prompt_text) {
         if (d.prompt_text_bytes == 0) return to_public({Code::invalid_argument, "the prompt is empty, expected some text"}, engine.log());
         auto tokens = engine.tokenize({d.prompt_text, d.prompt_text_bytes}, true);
         if (!tokens.ok()) return to_public(tokens.status(), engine.log());
@@ -95,7 +104,6 @@ LiveSequence* find(auspex_engine* engine, auspex_sequence sequence) {
 
 // Copies up to capacity ids; capacity when they did not fit.
 auspex_status give_tokens(const std::vector<uint32_t>& from, uint32_t* tokens, size_t capacity, size_t* count) {
-    if (!count || (!tokens && capacity > 0)) return AUSPEX_ERROR_INVALID_ARGUMENT;
     *count = from.size();
     std::copy_n(from.begin(), std::min(capacity, from.size()), tokens);
     return tokens && capacity < from.size() ? AUSPEX_ERROR_CAPACITY : AUSPEX_OK;
@@ -135,11 +143,10 @@ uint32_t auspex_version(void) {
 }
 
 auspex_status auspex_engine_desc_init(auspex_engine_desc* desc, size_t size) {
-    auspex_status status = init_struct(desc, size, AUSPEX_TYPE_ENGINE_DESC);
-    if (status != AUSPEX_OK || size < sizeof *desc) return status;
-    desc->max_sequences = 1;
-    desc->max_draft_len = 8;
-    return AUSPEX_OK;
+    return init_struct(desc, size, AUSPEX_TYPE_ENGINE_DESC, [](auspex_engine_desc& value) {
+        value.max_sequences = 1;
+        value.max_draft_len = 8;
+    });
 }
 auspex_status auspex_engine_info_init(auspex_engine_info* info, size_t size) {
     return init_struct(info, size, AUSPEX_TYPE_ENGINE_INFO);
@@ -148,17 +155,17 @@ auspex_status auspex_step_result_init(auspex_step_result* result, size_t size) {
     return init_struct(result, size, AUSPEX_TYPE_STEP_RESULT);
 }
 auspex_status auspex_sequence_desc_init(auspex_sequence_desc* desc, size_t size) {
-    auspex_status status = init_struct(desc, size, AUSPEX_TYPE_SEQUENCE_DESC);
-    if (status == AUSPEX_OK && size >= sizeof *desc) desc->draft_len = 4;
-    return status;
+    return init_struct(desc, size, AUSPEX_TYPE_SEQUENCE_DESC, [](auspex_sequence_desc& value) {
+        value.draft_len = 4;
+    });
 }
 auspex_status auspex_sequence_stats_init(auspex_sequence_stats* stats, size_t size) {
     return init_struct(stats, size, AUSPEX_TYPE_SEQUENCE_STATS);
 }
 auspex_status auspex_vulkan_device_init(auspex_vulkan_device* device, size_t size) {
-    auspex_status status = init_struct(device, size, AUSPEX_TYPE_VULKAN_DEVICE);
-    if (status == AUSPEX_OK && size >= sizeof *device) device->api_version = VK_API_VERSION_1_1;
-    return status;
+    return init_struct(device, size, AUSPEX_TYPE_VULKAN_DEVICE, [](auspex_vulkan_device& value) {
+        value.api_version = VK_API_VERSION_1_1;
+    });
 }
 
 auspex_status auspex_engine_create(const auspex_engine_desc* desc, auspex_engine** engine) {
@@ -176,19 +183,21 @@ auspex_status auspex_engine_create(const auspex_engine_desc* desc, auspex_engine
         inner.max_sequences = d.max_sequences;
         inner.max_context = d.max_context;
         inner.max_draft_len = d.max_draft_len;
+        if (d.cache_type != AUSPEX_CACHE_F16 && d.cache_type != AUSPEX_CACHE_F32)
+            return to_public({Code::invalid_argument, "cache_type is neither AUSPEX_CACHE_F16 nor AUSPEX_CACHE_F32"}, log);
         inner.cache_dtype = d.cache_type == AUSPEX_CACHE_F32 ? DType::f32 : DType::f16;
         if (d.cache_folder) inner.cache_folder = d.cache_folder;
         if (d.progress) inner.progress = [&d](float fraction) { d.progress(d.progress_user_data, fraction); };
         if (auto* host = find_extension(d.header, AUSPEX_TYPE_VULKAN_DEVICE)) {
             auspex_vulkan_device device;
             auspex_vulkan_device_init(&device, sizeof device);
-            if (!read_struct(reinterpret_cast<const auspex_vulkan_device*>(host), AUSPEX_TYPE_VULKAN_DEVICE, device)) return AUSPEX_ERROR_INVALID_ARGUMENT;
+            if (!read_struct(reinterpret_cast<const auspex_vulkan_device*>(host), AUSPEX_TYPE_VULKAN_DEVICE, device)) return to_public({Code::invalid_argument, kNoStruct}, log);
             inner.borrowed = borrow(device);
         }
         if (auto* models = find_extension(d.header, AUSPEX_TYPE_SYNTHETIC_MODELS)) {
             auspex_synthetic_models shapes;
             auspex_synthetic_models_init(&shapes, sizeof shapes);
-            if (!read_struct(reinterpret_cast<const auspex_synthetic_models*>(models), AUSPEX_TYPE_SYNTHETIC_MODELS, shapes)) return AUSPEX_ERROR_INVALID_ARGUMENT;
+            if (!read_struct(reinterpret_cast<const auspex_synthetic_models*>(models), AUSPEX_TYPE_SYNTHETIC_MODELS, shapes)) return to_public({Code::invalid_argument, kNoStruct}, log);
             inner.target_synthetic = synthetic(shapes.target);
             inner.draft_synthetic = synthetic(shapes.draft);
         }
@@ -223,13 +232,14 @@ auspex_status auspex_engine_get_info(const auspex_engine* engine, auspex_engine_
         value.target_weights_bytes = e.target().weights().bytes_per_pass();
         value.draft_weights_bytes = e.draft() ? e.draft()->weights().bytes_per_pass() : 0;
         copy_text(value.numerics_id, e.tuning().numerics_id());
-        return write_struct(info, AUSPEX_TYPE_ENGINE_INFO, value) ? AUSPEX_OK : AUSPEX_ERROR_INVALID_ARGUMENT;
+        return write_struct(info, AUSPEX_TYPE_ENGINE_INFO, value) ? AUSPEX_OK : refuse(engine, kNoStruct);
     });
 }
 
 auspex_status auspex_engine_step(auspex_engine* engine, uint32_t gpu_budget_us, auspex_step_result* result) {
     return guard([&] {
         if (!engine) return AUSPEX_ERROR_INVALID_ARGUMENT;
+        if (result && !write_struct(result, AUSPEX_TYPE_STEP_RESULT, {})) return refuse(engine, kNoStruct); // before anything is done
         auto stepped = engine->engine->scheduler().step(gpu_budget_us == 0 ? -1.0 : gpu_budget_us * 1e-3);
         if (!stepped.ok()) return to_public(stepped.status(), engine->engine->log());
         const Scheduler::StepResult& r = stepped.value();
@@ -237,7 +247,7 @@ auspex_status auspex_engine_step(auspex_engine* engine, uint32_t gpu_budget_us, 
         value.n_active = r.n_active;
         value.n_rounds_read = r.n_rounds_read;
         value.submitted_gpu_ms = r.submitted_ms;
-        if (result && !write_struct(result, AUSPEX_TYPE_STEP_RESULT, value)) return AUSPEX_ERROR_INVALID_ARGUMENT;
+        if (result) write_struct(result, AUSPEX_TYPE_STEP_RESULT, value);
         return r.pending ? AUSPEX_PENDING : AUSPEX_FINISHED;
     });
 }
@@ -254,7 +264,7 @@ auspex_status auspex_engine_wait(auspex_engine* engine, uint32_t timeout_ms) {
 auspex_status auspex_engine_tokenize(auspex_engine* engine, const char* text, size_t text_bytes, int add_bos, uint32_t* tokens,
                                      size_t capacity, size_t* count) {
     return guard([&] {
-        if (!engine || (!text && text_bytes > 0)) return AUSPEX_ERROR_INVALID_ARGUMENT;
+        if (!engine || (!text && text_bytes > 0) || !count || (!tokens && capacity > 0)) return refuse(engine, "a pointer that must be set is NULL");
         auto ids = engine->engine->tokenize({text ? text : "", text_bytes}, add_bos != 0);
         if (!ids.ok()) return to_public(ids.status(), engine->engine->log());
         return give_tokens(ids.value(), tokens, capacity, count);
@@ -263,7 +273,7 @@ auspex_status auspex_engine_tokenize(auspex_engine* engine, const char* text, si
 
 auspex_status auspex_sequence_create(auspex_engine* engine, const auspex_sequence_desc* desc, auspex_sequence* sequence) {
     return guard([&] {
-        if (!engine || !sequence) return AUSPEX_ERROR_INVALID_ARGUMENT;
+        if (!engine || !sequence) return refuse(engine, "the pointer to the new sequence is NULL");
         SequenceRequest request;
         auspex_status status = make_request(*engine->engine, desc, false, request);
         if (status != AUSPEX_OK) return status;
@@ -276,7 +286,7 @@ auspex_status auspex_sequence_create(auspex_engine* engine, const auspex_sequenc
 
 auspex_status auspex_sequence_fork(auspex_engine* engine, auspex_sequence source, const auspex_sequence_desc* desc, auspex_sequence* sequence) {
     return guard([&] {
-        if (!engine || !sequence) return AUSPEX_ERROR_INVALID_ARGUMENT;
+        if (!engine || !sequence) return refuse(engine, "the pointer to the new sequence is NULL");
         SequenceRequest request;
         auspex_status status = make_request(*engine->engine, desc, true, request);
         if (status != AUSPEX_OK) return status;
@@ -308,7 +318,7 @@ auspex_status auspex_sequence_set_draft_len(auspex_engine* engine, auspex_sequen
 auspex_status auspex_sequence_read_tokens(auspex_engine* engine, auspex_sequence sequence, auspex_token* tokens, size_t capacity, size_t* count) {
     return guard([&] {
         LiveSequence* live = find(engine, sequence);
-        if (!live || !count || (!tokens && capacity > 0)) return AUSPEX_ERROR_INVALID_ARGUMENT;
+        if (!live || !count || (!tokens && capacity > 0)) return refuse(engine, kNoSequence);
         *count = std::min(capacity, live->output.size());
         for (size_t i = 0; i < *count; ++i) {
             const OutputToken& token = live->output[i];
@@ -322,10 +332,10 @@ auspex_status auspex_sequence_read_tokens(auspex_engine* engine, auspex_sequence
 auspex_status auspex_sequence_read_text(auspex_engine* engine, auspex_sequence sequence, char* text, size_t capacity, size_t* bytes) {
     return guard([&] {
         LiveSequence* live = find(engine, sequence);
-        if (!live || !bytes || (!text && capacity > 0)) return AUSPEX_ERROR_INVALID_ARGUMENT;
+        if (!live || !bytes || (!text && capacity > 0)) return refuse(engine, kNoSequence);
         size_t n = std::min(capacity, live->text.size());
         while (n < live->text.size() && n > 0 && (live->text[n] & 0xC0) == 0x80) --n; // whole characters only
-        std::memcpy(text, live->text.data(), n);
+        std::copy_n(live->text.data(), n, text);
         live->text.erase(0, n);
         *bytes = n;
         return AUSPEX_OK;
@@ -335,7 +345,7 @@ auspex_status auspex_sequence_read_text(auspex_engine* engine, auspex_sequence s
 auspex_status auspex_sequence_get_prompt(auspex_engine* engine, auspex_sequence sequence, uint32_t* tokens, size_t capacity, size_t* count) {
     return guard([&] {
         LiveSequence* live = find(engine, sequence);
-        if (!live) return AUSPEX_ERROR_INVALID_ARGUMENT;
+        if (!live || !count || (!tokens && capacity > 0)) return refuse(engine, kNoSequence);
         return give_tokens({live->tokens.begin(), live->tokens.begin() + live->prompt_n}, tokens, capacity, count);
     });
 }
@@ -343,7 +353,7 @@ auspex_status auspex_sequence_get_prompt(auspex_engine* engine, auspex_sequence 
 auspex_status auspex_sequence_get_stats(const auspex_engine* engine, auspex_sequence sequence, auspex_sequence_stats* stats) {
     return guard([&] {
         const LiveSequence* live = find(const_cast<auspex_engine*>(engine), sequence);
-        if (!live) return AUSPEX_ERROR_INVALID_ARGUMENT;
+        if (!live) return refuse(engine, kNoSequence);
         auspex_sequence_stats value = {};
         value.stop_reason = static_cast<auspex_stop_reason>(live->stop);
         value.prompt_n = live->prompt_n;
@@ -358,7 +368,7 @@ auspex_status auspex_sequence_get_stats(const auspex_engine* engine, auspex_sequ
         value.verify_ms = live->stats.verify_ms;
         value.accept_ms = live->stats.accept_ms;
         std::copy(live->stats.accepted_histogram.begin(), live->stats.accepted_histogram.end(), value.accepted_histogram);
-        return write_struct(stats, AUSPEX_TYPE_SEQUENCE_STATS, value) ? AUSPEX_OK : AUSPEX_ERROR_INVALID_ARGUMENT;
+        return write_struct(stats, AUSPEX_TYPE_SEQUENCE_STATS, value) ? AUSPEX_OK : refuse(engine, kNoStruct);
     });
 }
 

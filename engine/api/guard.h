@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/status.h"
 
+#include <cstring>
 #include <new>
 
 namespace auspex {
@@ -28,10 +29,15 @@ template <typename Body> auspex_status guard(Body&& body) noexcept {
     }
 }
 
-// A struct of the caller's: type and size first, so that older and newer callers both fit.
-template <typename T> auspex_status init_struct(T* out, size_t size, auspex_struct_type type) {
+// A struct of the caller's: type and size first, so that older and newer callers both fit. set_defaults writes what is
+// not zero; padding is zero too, because a later version may have members there.
+inline constexpr auto no_defaults = [](auto&) {};
+template <typename T, typename SetDefaults = decltype(no_defaults)>
+auspex_status init_struct(T* out, size_t size, auspex_struct_type type, SetDefaults set_defaults = no_defaults) {
     if (!out || size < sizeof(auspex_header)) return AUSPEX_ERROR_INVALID_ARGUMENT;
-    T value = {};
+    T value;
+    std::memset(&value, 0, sizeof value);
+    set_defaults(value);
     value.header.type = type;
     value.header.size = static_cast<uint32_t>(size);
     size_t n = size < sizeof value ? size : sizeof value;

@@ -112,6 +112,9 @@ Result<Buffer> MemoryPool::create(uint64_t bytes, MemoryUse use) {
     VkMemoryRequirements needs = {};
     device_->vk.GetBufferMemoryRequirements(device_->handle, handle, &needs);
     auto finish = [&]() -> Status {
+        if (needs.size > device_->caps.max_allocation_bytes)
+            return {Code::unsupported, "a buffer that takes " + std::to_string(needs.size) + " bytes exceeds the device's largest allocation of " +
+                                           std::to_string(device_->caps.max_allocation_bytes) + " bytes"};
         AUSPEX_TRY_ASSIGN(type, memory_type(needs.memoryTypeBits, use));
         uint64_t offset = 0;
         AUSPEX_TRY_ASSIGN(index, reserve(needs, type, use != MemoryUse::device, &offset));

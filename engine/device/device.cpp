@@ -109,22 +109,20 @@ Result<VkPhysicalDevice> choose(const VkFunctions& vk, const std::vector<VkPhysi
     for (size_t i = 0; i < devices.size(); ++i) {
         VkPhysicalDeviceProperties properties = {};
         vk.GetPhysicalDeviceProperties(devices[i], &properties);
-        names += (i ? ", " : "") + std::to_string(i) + " \"" + properties.deviceName + "\"";
+        const std::string reason = why_unusable(vk, devices[i]);
+        names += (i ? ", " : "") + std::to_string(i) + " \"" + properties.deviceName + "\"" + (reason.empty() ? "" : " (" + reason + ")");
         bool match = wanted.empty() || (by_index ? i == index
                                                  : lower(properties.deviceName).find(lower(wanted)) != std::string::npos);
         if (!match) continue;
-        bool usable = why_unusable(vk, devices[i]).empty();
-        int rank = usable ? type_rank(properties.deviceType) : -1;
+        int rank = reason.empty() ? type_rank(properties.deviceType) : -1;
         if (rank > best_rank || (!wanted.empty() && !best)) {
             best = i;
             best_rank = rank;
         }
     }
     if (!best && !wanted.empty())
-        return Status(Code::no_device, "device \"" + wanted + "\" was not found; expected an index or part of a name of: " + names);
-    std::string reason = best ? why_unusable(vk, devices[*best]) : "is missing";
-    if (!best || !reason.empty())
-        return Status(Code::no_device, "no usable Vulkan device among: " + names + (best ? "; the chosen one " + reason : ""));
+        return Status(Code::no_device, "device " + in_quotes(wanted) + " was not found; expected an index or part of a name of: " + names);
+    if (!best || !why_unusable(vk, devices[*best]).empty()) return Status(Code::no_device, "no usable Vulkan device among: " + names);
     return devices[*best];
 }
 
@@ -215,6 +213,8 @@ Result<std::unique_ptr<Device>> Device::adopt(const BorrowedDevice& borrowed, co
     if (borrowed.queue_family >= n_families || !(families[borrowed.queue_family].queueFlags & VK_QUEUE_COMPUTE_BIT))
         return Status(Code::no_device, "auspex_vulkan_device: queue_family " + std::to_string(borrowed.queue_family) +
                                              " has no VK_QUEUE_COMPUTE_BIT");
+    if (std::string reason = why_unusable(vk, borrowed.physical_device); !reason.empty())
+        return Status(Code::no_device, "auspex_vulkan_device: the physical device " + reason);
     AUSPEX_TRY_ASSIGN(probed, probe_caps(vk, borrowed.physical_device, borrowed.queue_family));
     device->caps = std::move(probed);
     device->caps.subgroup_size_control = device->caps.subgroup_size_control && borrowed.subgroup_size_control;

@@ -48,15 +48,27 @@ uint lane_broadcast(uint v, uint lane) {
 }
 #endif
 
+// The levels of a tree over LANES (8 to 64) lanes, written out: llvmpipe keeps loops as loops.
+#define LANE_TREE(LEVEL)                                                                                               \
+    if (LANES > 32u) LEVEL(32u)                                                                                        \
+    if (LANES > 16u) LEVEL(16u)                                                                                        \
+    if (LANES > 8u) LEVEL(8u)                                                                                          \
+    LEVEL(4u)                                                                                                          \
+    LEVEL(2u)                                                                                                          \
+    LEVEL(1u)
+
 // All lanes receive the result. Must be reached by every invocation of the workgroup.
 float lane_sum(float v) {
-    for (uint distance = LANES / 2u; distance > 0u; distance /= 2u) {
-        precise float sum = v + lane_exchange(v, distance);
-        v = sum;
+#define SUM_LEVEL(distance)                                                                                            \
+    {                                                                                                                  \
+        precise float sum = v + lane_exchange(v, distance);                                                            \
+        v = sum;                                                                                                       \
     }
+    LANE_TREE(SUM_LEVEL)
     return v;
 }
 float lane_max(float v) {
-    for (uint distance = LANES / 2u; distance > 0u; distance /= 2u) v = max(v, lane_exchange(v, distance));
+#define MAX_LEVEL(distance) v = max(v, lane_exchange(v, distance));
+    LANE_TREE(MAX_LEVEL)
     return v;
 }

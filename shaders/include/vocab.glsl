@@ -12,9 +12,11 @@ void take_better(inout float best, inout uint best_id, float key, uint id) {
 
 // All lanes receive the team's best.
 void lane_best(inout float best, inout uint best_id) {
-    for (uint distance = LANES / 2u; distance > 0u; distance /= 2u) {
-        float other = lane_exchange(best, distance);
-        uint other_id = lane_exchange(best_id, distance);
-        take_better(best, best_id, other, other_id);
+#define BEST_LEVEL(distance)                                                                                           \
+    {                                                                                                                  \
+        float other = lane_exchange(best, distance);                                                                   \
+        uint other_id = lane_exchange(best_id, distance);                                                              \
+        take_better(best, best_id, other, other_id);                                                                   \
     }
+    LANE_TREE(BEST_LEVEL)
 }

@@ -17,6 +17,7 @@ struct Row {
     uint prefix_len; // committed keys
     uint live;       // 0: computes garbage that nobody reads, writes no K/V
     uint path[kMaxPath];
+    uint reserved[2]; // 96 bytes a row: 8 rows are a multiple of every storage buffer alignment
 };
 
 // Draft rows lie in regions, one per draft pass, each at a multiple of 8 rows (768 bytes) so that it can be bound alone:

@@ -17,6 +17,7 @@ const Fault kFaults[] = {
     {4, "stale_draft_distribution", {"accept_test"}},
     {5, "off_by_one_row", {"accept_test"}},
     {6, "no_bonus", {"accept_race"}},
+    {7, "temperature_forgotten", {"accept_test"}},
 };
 
 class Faults : public RoundTest {

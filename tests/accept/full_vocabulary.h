@@ -21,7 +21,8 @@ class FullVocabulary : public GpuTest {
 
     static std::vector<float> logits(double favourite) {
         std::vector<float> out(kVocab, 0.0f);
-        out[kFavourite] = static_cast<float>(double(kTemperature) * std::log(favourite / (1.0 - favourite) * (kVocab - 1)));
+        out[kFavourite] =
+            static_cast<float>(double(kTemperature) * std::log(favourite / (1.0 - favourite) * (kVocab - 1)));
         return out;
     }
     static void seed(Buffer& state, uint32_t batch, uint32_t round) {
@@ -59,7 +60,8 @@ class FullVocabulary : public GpuTest {
         const Buffer values = upload(logits(favourite));
         Buffer state = output<gpu::SlotState>(kBatch);
         std::vector<gpu::RoundSlot> slots;
-        for (uint32_t s = 0; s < kBatch; ++s) slots.push_back({s, 1, s * 3, 1});
+        for (uint32_t s = 0; s < kBatch; ++s)
+            slots.push_back({s, 1, s * 3, 1});
         const Buffer round_slots = upload(slots), partials = output<gpu::VocabChoice>(kBatch * vocab_chunks(kVocab));
         const Buffer choices = output<gpu::VocabChoice>(kBatch), target_rows = output<gpu::Row>(2 * kBatch);
         const Buffer draft_rows = output<gpu::Row>(gpu::draft_pass_first_row(kBatch, 2));
@@ -67,11 +69,14 @@ class FullVocabulary : public GpuTest {
         for (uint32_t round = 0; round < n_rounds; ++round) {
             seed(state, kBatch, round);
             run([&](Recorder& to) {
-                record_vocab_partials(to, values.view(), state.view(), round_slots.view(), partials.view(), {kVocab, kBatch, 1, 1, true, 0, 0});
+                record_vocab_partials(to, values.view(), state.view(), round_slots.view(), partials.view(),
+                                      {kVocab, kBatch, 1, 1, true, 0, 0});
                 to.cmd.barrier();
-                record_pick_draft(to, partials.view(), choices.view(), target_rows.view(), draft_rows.view(), kVocab, kBatch, 0, 1);
+                record_pick_draft(to, partials.view(), choices.view(), target_rows.view(), draft_rows.view(), kVocab,
+                                  kBatch, 0, 1);
             });
-            for (const gpu::VocabChoice& choice : read<gpu::VocabChoice>(choices, kBatch)) count.add(choice.best_id);
+            for (const gpu::VocabChoice& choice : read<gpu::VocabChoice>(choices, kBatch))
+                count.add(choice.best_id);
         }
         expect_share(count, favourite);
     }
@@ -88,14 +93,18 @@ class FullVocabulary : public GpuTest {
         Buffer state = output<gpu::SlotState>(kBatch);
         std::vector<gpu::RoundSlot> slots;
         std::vector<gpu::Row> rows;
-        for (uint32_t s = 0; s < kBatch; ++s) slots.push_back({s, 0, s * 3, 1}), rows.push_back(plain_row(0, s, s * 3));
+        for (uint32_t s = 0; s < kBatch; ++s)
+            slots.push_back({s, 0, s * 3, 1}), rows.push_back(plain_row(0, s, s * 3));
         const Buffer round_slots = upload(slots), target_rows = upload(rows), nothing = output<uint32_t>(4);
-        const Buffer partials = output<gpu::VocabChoice>(kBatch * vocab_chunks(kVocab)), choices = output<gpu::VocabChoice>(kBatch);
+        const Buffer partials = output<gpu::VocabChoice>(kBatch * vocab_chunks(kVocab)),
+                     choices = output<gpu::VocabChoice>(kBatch);
         const Buffer history = output<uint32_t>(kBatch), plans = output<gpu::AcceptPlan>(kBatch);
-        const Buffer race = output<gpu::RacePartial>(kBatch * vocab_chunks(kVocab)), records = output<gpu::RoundRecord>(kBatch);
+        const Buffer race = output<gpu::RacePartial>(kBatch * vocab_chunks(kVocab)),
+                     records = output<gpu::RoundRecord>(kBatch);
         seed(state, kBatch, 0);
         run([&](Recorder& to) {
-            record_vocab_partials(to, values.view(), state.view(), round_slots.view(), partials.view(), {kVocab, kBatch, 1, 1, false, 0, 1});
+            record_vocab_partials(to, values.view(), state.view(), round_slots.view(), partials.view(),
+                                  {kVocab, kBatch, 1, 1, false, 0, 1});
             to.cmd.barrier();
             record_pick(to, partials.view(), choices.view(), kBatch, kVocab);
         });
@@ -103,11 +112,14 @@ class FullVocabulary : public GpuTest {
         for (uint32_t round = 0; round < n_rounds; ++round) {
             seed(state, kBatch, round);
             run([&](Recorder& to) {
-                record_accept(to, {values.view(), nothing.view(), choices.view(), nothing.view(), state.view(), history.view(), round_slots.view(),
-                                   target_rows.view(), plans.view(), race.view(), records.view()},
+                record_accept(to,
+                              {values.view(), nothing.view(), choices.view(), nothing.view(), state.view(),
+                               history.view(), round_slots.view(), target_rows.view(), plans.view(), race.view(),
+                               records.view()},
                               {kBatch, 0, kVocab, 1});
             });
-            for (const gpu::RoundRecord& record : read<gpu::RoundRecord>(records, kBatch)) count.add(record.tokens[0]);
+            for (const gpu::RoundRecord& record : read<gpu::RoundRecord>(records, kBatch))
+                count.add(record.tokens[0]);
         }
         expect_share(count, favourite);
     }

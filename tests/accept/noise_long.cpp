@@ -6,8 +6,12 @@ namespace {
 
 class FullVocabularyLong : public FullVocabulary {};
 
-TEST_F(FullVocabularyLong, drafts_take_a_tenth_from_the_rest) { draw_drafts(0.9, 2500); }
-TEST_F(FullVocabularyLong, next_tokens_take_a_tenth_from_the_rest) { draw_next_tokens(0.9, 10000); }
+TEST_F(FullVocabularyLong, drafts_take_a_tenth_from_the_rest) {
+    draw_drafts(0.9, 2500);
+}
+TEST_F(FullVocabularyLong, next_tokens_take_a_tenth_from_the_rest) {
+    draw_next_tokens(0.9, 10000);
+}
 
 } // namespace
 } // namespace auspex

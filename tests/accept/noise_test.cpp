@@ -13,27 +13,33 @@ class Noise : public GpuTest {
         std::vector<float> results;   // exponential, uniform
         std::vector<uint32_t> blocks; // philox
     };
-    Probed probe(const std::vector<uint32_t>& words, const std::vector<uint32_t>& counters, std::array<uint32_t, 2> key) {
-        const std::array<uint32_t, 4> constants{static_cast<uint32_t>(words.size()), static_cast<uint32_t>(counters.size() / 4), key[0], key[1]};
-        auto kernel = Kernel::create(device(), {"exponential_probe", test_shader("exponential_probe"), 4, 4, constants, 0}, VK_NULL_HANDLE);
+    Probed probe(const std::vector<uint32_t>& words, const std::vector<uint32_t>& counters,
+                 std::array<uint32_t, 2> key) {
+        const std::array<uint32_t, 4> constants{static_cast<uint32_t>(words.size()),
+                                                static_cast<uint32_t>(counters.size() / 4), key[0], key[1]};
+        auto kernel = Kernel::create(
+            device(), {"exponential_probe", test_shader("exponential_probe"), 4, 4, constants, 0}, VK_NULL_HANDLE);
         EXPECT_TRUE(kernel.ok()) << kernel.status().message();
         if (!kernel.ok()) return {};
         const Buffer in = upload(words), out = output<float>(2 * words.size());
         const Buffer counter_buffer = upload(counters), blocks = output<uint32_t>(counters.size());
         run([&](Recorder& to) {
             const uint32_t groups = (std::max(constants[0], constants[1]) + 63) / 64;
-            to.cmd.dispatch(kernel.value(), {groups, 1, 1}, uint32_t{0}, {in.view(), out.view(), counter_buffer.view(), blocks.view()});
+            to.cmd.dispatch(kernel.value(), {groups, 1, 1}, uint32_t{0},
+                            {in.view(), out.view(), counter_buffer.view(), blocks.view()});
         });
         return {floats(out, 2 * words.size()), read<uint32_t>(blocks, counters.size())};
     }
 };
 
 TEST_F(Noise, philox_is_philox) {
-    const std::vector<uint32_t> counters{0, 0, 0, 0, 0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344, ~0u, ~0u, ~0u, ~0u, 1, 2, 3, 4};
+    const std::vector<uint32_t> counters{0,   0,   0,   0,   0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344,
+                                         ~0u, ~0u, ~0u, ~0u, 1,          2,          3,          4};
     for (const std::array<uint32_t, 2> key : {std::array<uint32_t, 2>{0, 0}, {0xa4093822, 0x299f31d0}, {~0u, ~0u}}) {
         const std::vector<uint32_t> found = probe({0}, counters, key).blocks;
         for (size_t i = 0; i < counters.size(); i += 4) {
-            const auto expected = reference::philox({counters[i], counters[i + 1], counters[i + 2], counters[i + 3]}, key);
+            const auto expected =
+                reference::philox({counters[i], counters[i + 1], counters[i + 2], counters[i + 3]}, key);
             EXPECT_TRUE(std::equal(expected.begin(), expected.end(), &found[i])) << "counter " << i / 4;
         }
     }
@@ -41,15 +47,20 @@ TEST_F(Noise, philox_is_philox) {
 
 TEST_F(Noise, the_exponential_is_right_over_all_scales) {
     std::vector<uint32_t> words;
-    for (uint32_t i = 0; i < 4096; ++i) words.insert(words.end(), {i, ~i, 0x80000000u + i, 0x7fffffffu - i});
+    for (uint32_t i = 0; i < 4096; ++i)
+        words.insert(words.end(), {i, ~i, 0x80000000u + i, 0x7fffffffu - i});
     for (uint32_t bit = 0; bit < 32; ++bit)
-        for (int d = -2; d <= 2; ++d) words.insert(words.end(), {(1u << bit) + d, ~((1u << bit) + d), (3u << bit) + d});
+        for (int d = -2; d <= 2; ++d)
+            words.insert(words.end(), {(1u << bit) + d, ~((1u << bit) + d), (3u << bit) + d});
     reference::DataStream data(1);
-    for (int i = 0; i < 200000; ++i) words.push_back(data.bits() >> data.below(32));
-    for (int i = 0; i < 200000; ++i) words.push_back(~(data.bits() >> data.below(32)));
+    for (int i = 0; i < 200000; ++i)
+        words.push_back(data.bits() >> data.below(32));
+    for (int i = 0; i < 200000; ++i)
+        words.push_back(~(data.bits() >> data.below(32)));
     const std::vector<float> found = probe(words, {0, 0, 0, 0}, {0, 0}).results;
     // To a half: two roundings of x (times 1.44 for the condition of E), a difference, a quotient (2.5 ULP), the series
-    // and its rest, two products: 14 units. Above: log is allowed 2^-21 near 1/2, where E is 0.69: 12 units, and two of x.
+    // and its rest, two products: 14 units. Above: log is allowed 2^-21 near 1/2, where E is 0.69: 12 units, and two of
+    // x.
     constexpr double kRelative = 16 * kUnit;
     double worst = 0.0;
     for (size_t i = 0; i < words.size(); ++i) {
@@ -67,10 +78,18 @@ TEST_F(Noise, the_exponential_is_right_over_all_scales) {
 // many σ with few draws. noise_long.cpp draws more.
 class FullVocabularyDraws : public FullVocabulary {};
 
-TEST_F(FullVocabularyDraws, drafts_take_a_tenth_from_the_rest) { draw_drafts(0.9, 16); }
-TEST_F(FullVocabularyDraws, drafts_take_a_thousandth_from_the_rest) { draw_drafts(0.999, 8); }
-TEST_F(FullVocabularyDraws, next_tokens_take_a_tenth_from_the_rest) { draw_next_tokens(0.9, 64); }
-TEST_F(FullVocabularyDraws, next_tokens_take_a_thousandth_from_the_rest) { draw_next_tokens(0.999, 32); }
+TEST_F(FullVocabularyDraws, drafts_take_a_tenth_from_the_rest) {
+    draw_drafts(0.9, 16);
+}
+TEST_F(FullVocabularyDraws, drafts_take_a_thousandth_from_the_rest) {
+    draw_drafts(0.999, 8);
+}
+TEST_F(FullVocabularyDraws, next_tokens_take_a_tenth_from_the_rest) {
+    draw_next_tokens(0.9, 64);
+}
+TEST_F(FullVocabularyDraws, next_tokens_take_a_thousandth_from_the_rest) {
+    draw_next_tokens(0.999, 32);
+}
 
 } // namespace
 } // namespace auspex

@@ -2,92 +2,38 @@
 // distribution is known. Slot s plays case s % n_cases at temperature kTemperatures[s / n_cases % 2].
 #pragma once
 
+#include "accept/model_cases.h"
 #include "gpu_test.h"
 #include "kernels/accept.h"
 #include "kernels/rows.h"
 #include "kernels/vocab.h"
-#include "reference/accept_rule.h"
 #include "reference/statistics.h"
 #include "shared/accept_args.h"
 #include "test_shaders.h"
 
 #include <array>
-#include <cmath>
 
 namespace auspex {
 
-constexpr std::array<float, 2> kTemperatures{1.0f, 0.7f};
-constexpr uint32_t kFirstToken = 0; // known before the round
-
-// Logits that follow each token: (vocab, vocab).
-struct ModelCase {
-    const char* name;
-    std::vector<float> target, draft;
-};
-
-// Distributions of 8 tokens: everything that can happen between two models.
-inline std::vector<ModelCase> model_cases() {
-    constexpr uint32_t kVocab = 8;
-    reference::DataStream data(7);
-    auto logits = [&](float scale) {
-        std::vector<float> out(kVocab * kVocab);
-        for (float& v : out) v = scale * data.normal();
-        return out;
-    };
-    std::vector<ModelCase> cases;
-    cases.push_back({"generic", logits(1.5f), logits(1.5f)});
-    ModelCase close{"close", logits(2.0f), {}};
-    close.draft = close.target;
-    for (float& v : close.draft) v += 0.3f * data.normal();
-    cases.push_back(close);
-    ModelCase equal{"equal", logits(1.0f), {}};
-    equal.draft = equal.target;
-    cases.push_back(equal);
-    ModelCase disjoint{"disjoint", logits(1.0f), logits(1.0f)};
-    for (uint32_t t = 0; t < kVocab; ++t)
-        for (uint32_t i = 0; i < kVocab; ++i) ((t + i) % 8 < 4 ? disjoint.target : disjoint.draft)[t * kVocab + i] = -INFINITY;
-    cases.push_back(disjoint);
-    ModelCase one_hot{"one-hot", logits(1.0f), logits(1.0f)}; // the target after even tokens, the draft after multiples of 3
-    for (uint32_t t = 0; t < kVocab; ++t)
-        for (uint32_t i = 0; i < kVocab; ++i) {
-            if (t % 2 == 0 && t > 0 && i != (t + 3) % 8) one_hot.target[t * kVocab + i] = -INFINITY;
-            if (t % 3 == 0 && i != (t + 5) % 8) one_hot.draft[t * kVocab + i] = -INFINITY;
-        }
-    cases.push_back(one_hot);
-    ModelCase zeros{"zeros", logits(1.0f), logits(1.0f)}; // some tokens impossible for one, the other, or both
-    for (uint32_t t = 0; t < kVocab; ++t)
-        for (uint32_t i = 0; i < kVocab; ++i) {
-            if ((t + i) % 3 == 0) zeros.target[t * kVocab + i] = -INFINITY;
-            if ((t + i) % 4 == 0 || i == t) zeros.draft[t * kVocab + i] = -INFINITY;
-        }
-    cases.push_back(zeros);
-    return cases;
-}
-
-inline reference::Table table_of(const std::vector<float>& logits, float temperature) {
-    const auto vocab = static_cast<size_t>(std::lround(std::sqrt(double(logits.size()))));
-    reference::Table table;
-    for (size_t t = 0; t < vocab; ++t)
-        table.push_back(reference::softmax(reference::Vector(&logits[t * vocab], &logits[t * vocab] + vocab), double(temperature)));
-    return table;
-}
-
 // What many rounds gave, per case and temperature.
 struct Tally {
-    std::vector<uint64_t> pairs;        // (vocab, vocab): the first two tokens
-    std::vector<uint64_t> later;        // (vocab, vocab): a token of the first round and the one after it, from the third on
+    std::vector<uint64_t> pairs; // (vocab, vocab): the first two tokens
+    std::vector<uint64_t> later; // (vocab, vocab): a token of the first round and the one after it, from the third on
     std::vector<uint64_t> accepted_len; // (draft_len + 1) of the first round
 };
 
 class RoundTest : public GpuTest {
   protected:
     // draws: trials per case and temperature, at least.
-    std::vector<Tally> play(KernelLibrary& library, const std::vector<ModelCase>& cases, uint32_t draft_len, uint64_t draws, uint32_t seed) {
+    std::vector<Tally> play(KernelLibrary& library, const std::vector<ModelCase>& cases, uint32_t draft_len,
+                            uint64_t draws, uint32_t seed) {
         const auto vocab = static_cast<uint32_t>(std::lround(std::sqrt(double(cases[0].target.size()))));
         const auto n_groups = static_cast<uint32_t>(cases.size() * kTemperatures.size());
         const uint32_t batch = n_groups * std::min<uint32_t>(static_cast<uint32_t>(draws), 6000u / n_groups);
         Rig rig = make_rig(library, cases, vocab, batch, draft_len);
-        std::vector<Tally> tallies(n_groups, {std::vector<uint64_t>(size_t{vocab} * vocab), std::vector<uint64_t>(size_t{vocab} * vocab), std::vector<uint64_t>(draft_len + 1)});
+        std::vector<Tally> tallies(n_groups, {std::vector<uint64_t>(size_t{vocab} * vocab),
+                                              std::vector<uint64_t>(size_t{vocab} * vocab),
+                                              std::vector<uint64_t>(draft_len + 1)});
         for (uint64_t done = 0; done < draws; done += batch / n_groups) {
             reset(rig, seed, static_cast<uint32_t>(done));
             submit_and_wait(*rig.recording);
@@ -97,7 +43,8 @@ class RoundTest : public GpuTest {
             for (uint32_t s = 0; s < batch; ++s) {
                 Tally& tally = tallies[s % n_groups];
                 const uint32_t a = history[s * kHistory + 1], b = history[s * kHistory + 2];
-                const bool sane = a < vocab && b < vocab && records[s].n_tokens == records[s].accepted_len + 1 && records[s].accepted_len <= draft_len;
+                const bool sane = a < vocab && b < vocab && records[s].n_tokens == records[s].accepted_len + 1 &&
+                                  records[s].accepted_len <= draft_len;
                 EXPECT_TRUE(sane) << "slot " << s << " has tokens " << a << ", " << b;
                 if (!sane) return tallies;
                 ++tally.pairs[a * vocab + b];
@@ -127,13 +74,16 @@ class RoundTest : public GpuTest {
             const reference::Table target = table_of(c.target, temperature), draft = table_of(c.draft, temperature);
             reference::Vector joint;
             for (double a : target[kFirstToken])
-                for (double b : target[joint.size() / target.size()]) joint.push_back(a * b);
+                for (double b : target[joint.size() / target.size()])
+                    joint.push_back(a * b);
             const reference::Fit pairs = reference::fit(tallies[g].pairs, joint);
-            const reference::Fit lens = reference::fit(
-                tallies[g].accepted_len, reference::round_distribution(target, draft, kFirstToken, draft_len).accepted_len);
+            const reference::Fit lens =
+                reference::fit(tallies[g].accepted_len,
+                               reference::round_distribution(target, draft, kFirstToken, draft_len).accepted_len);
             if (pairs.p_value <= verdict.pairs)
-                verdict.worst = std::string(c.name) + " at temperature " + std::to_string(temperature) + ", chi-square " +
-                                std::to_string(pairs.statistic) + " over " + std::to_string(pairs.bins) + " bins; " + pairs.note;
+                verdict.worst = std::string(c.name) + " at temperature " + std::to_string(temperature) +
+                                ", chi-square " + std::to_string(pairs.statistic) + " over " +
+                                std::to_string(pairs.bins) + " bins; " + pairs.note;
             verdict.later = std::min(verdict.later, reference::fit_rows(tallies[g].later, target).p_value);
             statistic += pairs.statistic;
             degrees += pairs.bins - 1.0;
@@ -150,9 +100,10 @@ class RoundTest : public GpuTest {
     struct Rig {
         uint32_t batch = 0, draft_len = 0;
         std::vector<std::unique_ptr<Kernel>> table_kernels; // one per use
-        Buffer target_tables, draft_tables; // (cases, vocab, vocab) f32
+        Buffer target_tables, draft_tables;                 // (cases, vocab, vocab) f32
         Buffer batch_list, state, history, round_slots, target_rows, draft_rows, counts;
-        Buffer target_logits, draft_logits, partials, target_choices, draft_choices, plans, race, records, plain_records;
+        Buffer target_logits, draft_logits, partials, target_choices, draft_choices, plans, race, records,
+            plain_records;
         std::unique_ptr<Recording> recording;
     };
 
@@ -174,7 +125,8 @@ class RoundTest : public GpuTest {
         }
     }
 
-    Rig make_rig(KernelLibrary& library, const std::vector<ModelCase>& cases, uint32_t vocab, uint32_t batch, uint32_t draft_len) {
+    Rig make_rig(KernelLibrary& library, const std::vector<ModelCase>& cases, uint32_t vocab, uint32_t batch,
+                 uint32_t draft_len) {
         n_cases_ = static_cast<uint32_t>(cases.size());
         Rig rig;
         rig.batch = batch;
@@ -187,7 +139,8 @@ class RoundTest : public GpuTest {
         rig.target_tables = upload(target);
         rig.draft_tables = upload(draft);
         std::vector<uint32_t> slots;
-        for (uint32_t s = 0; s < batch; ++s) slots.push_back(s);
+        for (uint32_t s = 0; s < batch; ++s)
+            slots.push_back(s);
         rig.batch_list = upload(slots);
         const uint32_t n_target = batch * (draft_len + 1), n_draft = batch * std::max(draft_len, 1u);
         rig.state = output<gpu::SlotState>(batch);
@@ -221,41 +174,47 @@ class RoundTest : public GpuTest {
     // constants: of table_logits.comp
     void record_table(Recorder& to, Rig& rig, const Buffer& tables, const Buffer& rows, const Buffer& logits,
                       const std::array<uint32_t, 7>& constants) {
-        auto kernel = Kernel::create(device(), {"table_logits", test_shader("table_logits"), 3, 4, constants, 0}, VK_NULL_HANDLE);
+        auto kernel =
+            Kernel::create(device(), {"table_logits", test_shader("table_logits"), 3, 4, constants, 0}, VK_NULL_HANDLE);
         ASSERT_TRUE(kernel.ok()) << kernel.status().message();
         rig.table_kernels.push_back(std::make_unique<Kernel>(std::move(kernel).value()));
         const uint32_t groups = (constants[0] * constants[1] + 63) / 64;
-        to.cmd.dispatch(*rig.table_kernels.back(), {groups, 1, 1}, uint32_t{0}, {tables.view(), rows.view(), logits.view()});
+        to.cmd.dispatch(*rig.table_kernels.back(), {groups, 1, 1}, uint32_t{0},
+                        {tables.view(), rows.view(), logits.view()});
         to.cmd.barrier();
     }
 
     // As engine/round records it.
     void record_round(Recorder& to, Rig& rig, uint32_t vocab, uint32_t draft_len, const Buffer& records) {
         const uint32_t batch = rig.batch, n_target = batch * (draft_len + 1);
-        record_rows(to, {rig.batch_list.view(), rig.state.view(), rig.history.view(), rig.round_slots.view(), rig.target_rows.view(),
-                         rig.draft_rows.view(), rig.counts.view()},
+        record_rows(to,
+                    {rig.batch_list.view(), rig.state.view(), rig.history.view(), rig.round_slots.view(),
+                     rig.target_rows.view(), rig.draft_rows.view(), rig.counts.view()},
                     {batch, draft_len, kHistory, 1, 1});
         to.cmd.barrier();
         for (uint32_t step = 0; step < draft_len; ++step) {
             const uint32_t per_slot = step == 0 ? 2 : 1;
             record_table(to, rig, rig.draft_tables, rig.draft_rows, rig.draft_logits,
-                         {batch, vocab, n_cases_, gpu::draft_pass_first_row(batch, step) + per_slot - 1, per_slot, step, draft_len});
-            record_vocab_partials(to, rig.draft_logits.view(), rig.state.view(), rig.round_slots.view(), rig.partials.view(),
-                                  {vocab, batch, 1, step + 1, true, step, draft_len});
+                         {batch, vocab, n_cases_, gpu::draft_pass_first_row(batch, step) + per_slot - 1, per_slot, step,
+                          draft_len});
+            record_vocab_partials(to, rig.draft_logits.view(), rig.state.view(), rig.round_slots.view(),
+                                  rig.partials.view(), {vocab, batch, 1, step + 1, true, step, draft_len});
             to.cmd.barrier();
-            record_pick_draft(to, rig.partials.view(), rig.draft_choices.view(), rig.target_rows.view(), rig.draft_rows.view(), vocab,
-                              batch, step, draft_len);
+            record_pick_draft(to, rig.partials.view(), rig.draft_choices.view(), rig.target_rows.view(),
+                              rig.draft_rows.view(), vocab, batch, step, draft_len);
             to.cmd.barrier();
         }
-        record_table(to, rig, rig.target_tables, rig.target_rows, rig.target_logits, {n_target, vocab, n_cases_, 0, 1, 0, 1});
-        record_vocab_partials(to, rig.target_logits.view(), rig.state.view(), rig.round_slots.view(), rig.partials.view(),
-                              {vocab, n_target, draft_len + 1, 1, false, 0, 1});
+        record_table(to, rig, rig.target_tables, rig.target_rows, rig.target_logits,
+                     {n_target, vocab, n_cases_, 0, 1, 0, 1});
+        record_vocab_partials(to, rig.target_logits.view(), rig.state.view(), rig.round_slots.view(),
+                              rig.partials.view(), {vocab, n_target, draft_len + 1, 1, false, 0, 1});
         to.cmd.barrier();
         record_pick(to, rig.partials.view(), rig.target_choices.view(), n_target, vocab);
         to.cmd.barrier();
-        record_accept(to, {rig.target_logits.view(), rig.draft_logits.view(), rig.target_choices.view(), rig.draft_choices.view(),
-                           rig.state.view(), rig.history.view(), rig.round_slots.view(), rig.target_rows.view(), rig.plans.view(),
-                           rig.race.view(), records.view()},
+        record_accept(to,
+                      {rig.target_logits.view(), rig.draft_logits.view(), rig.target_choices.view(),
+                       rig.draft_choices.view(), rig.state.view(), rig.history.view(), rig.round_slots.view(),
+                       rig.target_rows.view(), rig.plans.view(), rig.race.view(), records.view()},
                       {batch, draft_len, vocab, kHistory});
         to.cmd.barrier();
     }

@@ -19,7 +19,8 @@ class Twin : public AcceptFixture {
     static AcceptInput make_input(uint32_t vocab, uint32_t seed) {
         reference::DataStream data(seed);
         AcceptInput in(kBatch, kDraftLen, vocab, kHistory);
-        for (float& v : in.target) v = 3.0f * data.normal();
+        for (float& v : in.target)
+            v = 3.0f * data.normal();
         for (uint32_t b = 0; b < kBatch; ++b) {
             gpu::SlotState state = {};
             state.live = 1;
@@ -30,7 +31,8 @@ class Twin : public AcceptFixture {
             in.states[kBatch - 1 - b] = state;
             in.round_slots[b] = {kBatch - 1 - b, b % (kDraftLen + 1), 1 + data.below(40), 1};
             for (uint32_t j = 0; j < kDraftLen; ++j) {
-                for (uint32_t i = 0; i < vocab; ++i) in.draft_row(b, j)[i] = in.target_row(b, j)[i] + 0.7f * data.normal();
+                for (uint32_t i = 0; i < vocab; ++i)
+                    in.draft_row(b, j)[i] = in.target_row(b, j)[i] + 0.7f * data.normal();
                 in.drafts[b * kDraftLen + j] = draw(probabilities(in.draft_row(b, j), state), data);
             }
         }
@@ -42,7 +44,8 @@ class Twin : public AcceptFixture {
     static uint32_t draw(const reference::Vector& p, reference::DataStream& data) {
         double left = double(data.bits()) * 0x1p-32;
         uint32_t token = 0;
-        while (token + 1 < p.size() && (left -= p[token]) >= 0.0) ++token;
+        while (token + 1 < p.size() && (left -= p[token]) >= 0.0)
+            ++token;
         return token;
     }
     static uint32_t random(const gpu::SlotState& state, uint32_t position, uint32_t purpose, uint32_t token) {
@@ -55,7 +58,8 @@ class Twin : public AcceptFixture {
         const gpu::SlotState& state = in.states[slot.slot];
         for (uint32_t j = 0; j < slot.draft_len; ++j) {
             const uint32_t token = in.drafts[b * kDraftLen + j];
-            const double p = probabilities(in.target_row(b, j), state)[token], q = probabilities(in.draft_row(b, j), state)[token];
+            const double p = probabilities(in.target_row(b, j), state)[token],
+                         q = probabilities(in.draft_row(b, j), state)[token];
             const double u = double(random(state, slot.start + 1 + j, gpu::kPurposeAccept, 0) >> 8) * 0x1p-24;
             if (std::abs(u * q - p) < 2 * kProbabilityError * p) undecided = true;
             if (u * q >= p) return j;
@@ -97,7 +101,8 @@ TEST_F(Twin, agrees_in_every_decision) {
             if (undecided) continue;
             ASSERT_EQ(out.records[b].accepted_len, accepted) << "entry " << b;
             ASSERT_EQ(out.records[b].n_tokens, accepted + 1);
-            for (uint32_t j = 0; j < accepted; ++j) EXPECT_EQ(out.records[b].tokens[j], in.drafts[b * kDraftLen + j]);
+            for (uint32_t j = 0; j < accepted; ++j)
+                EXPECT_EQ(out.records[b].tokens[j], in.drafts[b * kDraftLen + j]);
             ASSERT_LT(out.records[b].tokens[accepted], vocab);
             EXPECT_EQ(distance_from_winner(in, b, accepted, out.records[b].tokens[accepted]), 0.0) << "entry " << b;
         }

@@ -28,7 +28,8 @@ struct Expected {
 Expected replay(const Story& story) {
     Expected out{story.state, {}};
     uint32_t accepted = 0;
-    while (accepted < story.k && story.drafts[accepted] == story.target_tokens[accepted]) ++accepted;
+    while (accepted < story.k && story.drafts[accepted] == story.target_tokens[accepted])
+        ++accepted;
     std::vector<uint32_t> said(story.drafts.begin(), story.drafts.begin() + accepted);
     said.push_back(story.target_tokens[accepted]);
 
@@ -65,8 +66,10 @@ Expected replay(const Story& story) {
 Story random_story(reference::DataStream& data, float temperature) {
     Story story;
     story.k = data.below(kDraftLen + 1);
-    for (uint32_t i = 0; i <= story.k; ++i) story.target_tokens.push_back(data.below(kVocab));
-    for (uint32_t i = 0; i < story.k; ++i) story.drafts.push_back(data.below(4) ? story.target_tokens[i] : data.below(kVocab));
+    for (uint32_t i = 0; i <= story.k; ++i)
+        story.target_tokens.push_back(data.below(kVocab));
+    for (uint32_t i = 0; i < story.k; ++i)
+        story.drafts.push_back(data.below(4) ? story.target_tokens[i] : data.below(kVocab));
     gpu::SlotState& s = story.state;
     s.live = 1;
     s.target_len = 10 + data.below(20);
@@ -79,8 +82,10 @@ Story random_story(reference::DataStream& data, float temperature) {
     s.temperature = temperature;
     s.seed_low = data.bits();
     s.n_stop = data.below(gpu::kMaxStopIds + 1);
-    for (uint32_t i = 0; i < s.n_stop; ++i) s.stop_ids[i] = data.below(4) ? 1000 + i : data.below(kVocab);
-    for (uint32_t i = s.n_stop; i < gpu::kMaxStopIds; ++i) s.stop_ids[i] = story.target_tokens[0]; // not in the list
+    for (uint32_t i = 0; i < s.n_stop; ++i)
+        s.stop_ids[i] = data.below(4) ? 1000 + i : data.below(kVocab);
+    for (uint32_t i = s.n_stop; i < gpu::kMaxStopIds; ++i)
+        s.stop_ids[i] = story.target_tokens[0]; // not in the list
     story.live = data.below(8) != 0;
     return story;
 }
@@ -95,7 +100,8 @@ class Accept : public AcceptFixture {
             const Story& story = stories[b];
             const uint32_t slot = n - 1 - b;
             in.states[slot] = story.state;
-            in.round_slots[b] = {story.live ? slot : gpu::kNoSlot, story.k, story.state.target_len, story.live ? 1u : 0u};
+            in.round_slots[b] = {story.live ? slot : gpu::kNoSlot, story.k, story.state.target_len,
+                                 story.live ? 1u : 0u};
             for (uint32_t j = 0; j <= kDraftLen; ++j) {
                 std::ranges::fill(in.target_row(b, j), j <= story.k ? -INFINITY : NAN);
                 if (j <= story.k) in.target_row(b, j)[story.target_tokens[j]] = 3.0f;
@@ -147,7 +153,8 @@ class Accept : public AcceptFixture {
 TEST_F(Accept, greedy_keeps_what_the_target_says) {
     reference::DataStream data(1);
     std::vector<Story> stories;
-    for (int i = 0; i < 500; ++i) stories.push_back(random_story(data, 0.0f));
+    for (int i = 0; i < 500; ++i)
+        stories.push_back(random_story(data, 0.0f));
     expect_told(stories);
 }
 
@@ -155,7 +162,8 @@ TEST_F(Accept, greedy_keeps_what_the_target_says) {
 TEST_F(Accept, sampling_keeps_what_the_target_must_say) {
     reference::DataStream data(2);
     std::vector<Story> stories;
-    for (int i = 0; i < 500; ++i) stories.push_back(random_story(data, i % 2 ? 0.7f : 1.0f));
+    for (int i = 0; i < 500; ++i)
+        stories.push_back(random_story(data, i % 2 ? 0.7f : 1.0f));
     expect_told(stories);
 }
 
@@ -168,19 +176,21 @@ TEST_F(Accept, the_first_reason_to_stop_counts) {
     story.state.max_generated = 100;
     story.state.max_context = 60;
     std::vector<Story> stories(8, story);
-    stories[1].state.n_stop = 1, stories[1].state.stop_ids[0] = 1;         // the first draft
-    stories[2].state.n_stop = 2, stories[2].state.stop_ids[1] = 4;         // the last draft
-    stories[3].state.n_stop = 1, stories[3].state.stop_ids[0] = 5;         // the bonus
+    stories[1].state.n_stop = 1, stories[1].state.stop_ids[0] = 1; // the first draft
+    stories[2].state.n_stop = 2, stories[2].state.stop_ids[1] = 4; // the last draft
+    stories[3].state.n_stop = 1, stories[3].state.stop_ids[0] = 5; // the bonus
     stories[4].state.max_generated = 3;
-    stories[5].state.max_context = 23;                                     // two more tokens fit
-    stories[6].state.max_generated = 3, stories[6].state.n_stop = 1, stories[6].state.stop_ids[0] = 3; // both at once: the stop
+    stories[5].state.max_context = 23; // two more tokens fit
+    stories[6].state.max_generated = 3, stories[6].state.n_stop = 1,
+    stories[6].state.stop_ids[0] = 3;                                      // both at once: the stop
     stories[7].state.max_generated = 2, stories[7].state.max_context = 23; // both at once: the length
     expect_told(stories);
     const std::vector<gpu::RoundRecord> records = accept_stories(stories).records;
-    const std::vector<std::pair<uint32_t, uint32_t>> expected{{gpu::kStopNone, 5},   {gpu::kStopEos, 1},    {gpu::kStopEos, 4},
-                                                              {gpu::kStopEos, 5},    {gpu::kStopLength, 3}, {gpu::kStopContext, 2},
-                                                              {gpu::kStopEos, 3},    {gpu::kStopLength, 2}};
-    for (size_t i = 0; i < 8; ++i) EXPECT_EQ(std::make_pair(records[i].stop_reason, records[i].n_tokens), expected[i]) << i;
+    const std::vector<std::pair<uint32_t, uint32_t>> expected{
+        {gpu::kStopNone, 5},   {gpu::kStopEos, 1},     {gpu::kStopEos, 4}, {gpu::kStopEos, 5},
+        {gpu::kStopLength, 3}, {gpu::kStopContext, 2}, {gpu::kStopEos, 3}, {gpu::kStopLength, 2}};
+    for (size_t i = 0; i < 8; ++i)
+        EXPECT_EQ(std::make_pair(records[i].stop_reason, records[i].n_tokens), expected[i]) << i;
 }
 
 } // namespace

@@ -11,17 +11,22 @@ class ApplyCommands : public GpuTest {
     static constexpr uint32_t kSlots = 11, kHistory = 33, kPages = 7;
 
     // Applies the first `count` of `commands` and returns state, history, target pages, draft pages as words.
-    std::vector<std::vector<uint32_t>> apply(const std::vector<gpu::SlotCommand>& commands, uint32_t count, uint32_t max_commands) {
+    std::vector<std::vector<uint32_t>> apply(const std::vector<gpu::SlotCommand>& commands, uint32_t count,
+                                             uint32_t max_commands) {
         const Buffer n = upload(std::vector<uint32_t>{count}), list = upload(commands);
-        const std::vector<uint32_t> words{kSlots * gpu::kSlotStateWords, kSlots * kHistory, kSlots * kPages, kSlots * kPages};
+        const std::vector<uint32_t> words{kSlots * gpu::kSlotStateWords, kSlots * kHistory, kSlots * kPages,
+                                          kSlots * kPages};
         std::vector<Buffer> targets;
-        for (uint32_t w : words) targets.push_back(output<uint32_t>(w));
+        for (uint32_t w : words)
+            targets.push_back(output<uint32_t>(w));
         run([&](Recorder& to) {
-            record_apply_commands(to, {n.view(), list.view(), targets[0].view(), targets[1].view(), targets[2].view(), targets[3].view()},
-                                  max_commands, kHistory, kPages);
+            record_apply_commands(
+                to, {n.view(), list.view(), targets[0].view(), targets[1].view(), targets[2].view(), targets[3].view()},
+                max_commands, kHistory, kPages);
         });
         std::vector<std::vector<uint32_t>> out;
-        for (size_t i = 0; i < words.size(); ++i) out.push_back(read<uint32_t>(targets[i], words[i]));
+        for (size_t i = 0; i < words.size(); ++i)
+            out.push_back(read<uint32_t>(targets[i], words[i]));
         return out;
     }
 };
@@ -32,13 +37,15 @@ TEST_F(ApplyCommands, change_the_words_they_name_and_no_other) {
     std::vector<std::vector<uint32_t>> expected;
     for (uint32_t op = 0; op < 4; ++op) {
         expected.emplace_back(kSlots * width[op], kPoison);
-        for (uint32_t at = op; at < kSlots * width[op]; at += 3) commands.push_back({op, at / width[op], at % width[op], 100 * op + at});
+        for (uint32_t at = op; at < kSlots * width[op]; at += 3)
+            commands.push_back({op, at / width[op], at % width[op], 100 * op + at});
     }
     ASSERT_GT(commands.size(), 128u); // more than one turn of the workgroup
     const auto all = static_cast<uint32_t>(commands.size());
     for (const uint32_t count : {0u, 1u, 70u, all - 1}) {
         std::vector<std::vector<uint32_t>> now = expected;
-        for (uint32_t i = 0; i < count; ++i) now[commands[i].op][commands[i].slot * width[commands[i].op] + commands[i].index] = commands[i].value;
+        for (uint32_t i = 0; i < count; ++i)
+            now[commands[i].op][commands[i].slot * width[commands[i].op] + commands[i].index] = commands[i].value;
         EXPECT_EQ(apply(commands, count, all), now) << count << " commands";
     }
     EXPECT_EQ(apply(commands, 0xffffffffu, 70), apply(commands, 70, all)) << "a count beyond the buffer is cut to it";

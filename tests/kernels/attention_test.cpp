@@ -29,12 +29,15 @@ class AttentionTest : public CacheTest {
         const uint32_t split = library.tuning().attention_split;
         const auto n_rows = static_cast<uint32_t>(rows.size());
         uint32_t end = 0;
-        for (const gpu::Row& row : rows) end = std::max(end, row.live ? row.position + 1 : 0);
+        for (const gpu::Row& row : rows)
+            end = std::max(end, row.live ? row.position + 1 : 0);
         const std::vector<uint32_t> counts{(end + split - 1) / split, cache.shape.n_kv_heads, n_rows};
         const uint32_t max_splits = kPageSize * kPagesPerSlot / split + 2;
         const size_t y_size = size_t{n_rows} * cache.shape.n_heads * cache.shape.head_dim;
-        const Buffer q = upload(qkv), row_buffer = upload(rows), count_buffer = upload(counts), y = output<float>(y_size + 1);
-        const Buffer partials = output<float>(size_t{n_rows} * cache.shape.n_heads * max_splits * (cache.shape.head_dim + 2));
+        const Buffer q = upload(qkv), row_buffer = upload(rows), count_buffer = upload(counts),
+                     y = output<float>(y_size + 1);
+        const Buffer partials =
+            output<float>(size_t{n_rows} * cache.shape.n_heads * max_splits * (cache.shape.head_dim + 2));
         run(library, [&](Recorder& to) {
             record_attention(to, cache.shape, q.view(), row_buffer.view(), cache.page_buffer.view(), cache.k.view(),
                              cache.v.view(), partials.view(), max_splits, count_buffer.view());
@@ -45,9 +48,12 @@ class AttentionTest : public CacheTest {
     }
 
     // The keys of a row in order of position, as the shared header words it.
-    static uint32_t index_of(const gpu::Row& row, uint32_t j) { return j < row.prefix_len ? j : row.path[j - row.prefix_len]; }
+    static uint32_t index_of(const gpu::Row& row, uint32_t j) {
+        return j < row.prefix_len ? j : row.path[j - row.prefix_len];
+    }
 
-    void expect_right(const PagedCache& cache, std::span<const float> qkv, const gpu::Row& row, std::span<const float> found) {
+    void expect_right(const PagedCache& cache, std::span<const float> qkv, const gpu::Row& row,
+                      std::span<const float> found) {
         const AttentionShape& s = cache.shape;
         const double scale = 1.0 / std::sqrt(double(s.head_dim));
         const uint32_t n = row.live ? row.position + 1 : 0;
@@ -96,14 +102,18 @@ class AttentionTest : public CacheTest {
     // Rows at edges of tiles, pages and splits; one is not live. Slot 0 has 300 keys, slot 1 has 40, slot 2 none.
     PagedCache filled(const HeadCase& c) {
         PagedCache cache = make_cache(c, 3, kPageSize, kPagesPerSlot);
-        for (uint32_t i = 0; i < 300; ++i) fill(cache, 0, i, 1000 + i);
-        for (uint32_t i = 0; i < 40; ++i) fill(cache, 1, i, 2000 + i);
+        for (uint32_t i = 0; i < 300; ++i)
+            fill(cache, 0, i, 1000 + i);
+        for (uint32_t i = 0; i < 40; ++i)
+            fill(cache, 1, i, 2000 + i);
         return cache;
     }
     static std::vector<gpu::Row> edge_rows() {
         std::vector<gpu::Row> rows;
-        for (uint32_t p : {0u, 7u, 8u, 127u, 128u, 255u, 256u, 299u}) rows.push_back(plain_row(0, 0, p));
-        for (uint32_t p : {1u, 16u, 39u}) rows.push_back(plain_row(0, 1, p));
+        for (uint32_t p : {0u, 7u, 8u, 127u, 128u, 255u, 256u, 299u})
+            rows.push_back(plain_row(0, 0, p));
+        for (uint32_t p : {1u, 16u, 39u})
+            rows.push_back(plain_row(0, 1, p));
         rows.push_back(plain_row(0, 2, 300)); // not live: its keys are poison
         rows.back().live = 0;
         return rows;
@@ -116,7 +126,8 @@ class AttentionTest : public CacheTest {
         const size_t y_width = size_t{cache.shape.n_heads} * cache.shape.head_dim;
         for (size_t r = 0; r < rows.size(); ++r) {
             SCOPED_TRACE("row " + std::to_string(r));
-            expect_right(cache, std::span(qkv).subspan(r * qkv_width(cache)), rows[r], std::span(y).subspan(r * y_width, y_width));
+            expect_right(cache, std::span(qkv).subspan(r * qkv_width(cache)), rows[r],
+                         std::span(y).subspan(r * y_width, y_width));
         }
     }
 };
@@ -130,29 +141,35 @@ TEST_P(Attention, agrees_with_the_reference) {
 TEST_P(Attention, gives_a_row_the_same_bits_in_any_company) {
     const PagedCache cache = filled(GetParam());
     std::vector<gpu::Row> rows;
-    for (uint32_t i = 0; i < 72; ++i) rows.push_back(plain_row(0, i % 2, i % 2 ? i % 40 : i * 4 + 5));
+    for (uint32_t i = 0; i < 72; ++i)
+        rows.push_back(plain_row(0, i % 2, i % 2 ? i % 40 : i * 4 + 5));
     const size_t width = qkv_width(cache), y_width = size_t{cache.shape.n_heads} * cache.shape.head_dim;
     const std::vector<float> qkv = random_floats(width * rows.size(), 4);
     const std::vector<float> whole = attend(kernels(GetParam().variant), cache, qkv, rows);
     for (uint32_t n : {1u, 2u, 3u, 16u, 17u, 40u}) {
-        const std::vector<float> y = attend(kernels(GetParam().variant), cache, std::span(qkv).first(n * width), {rows.begin(), rows.begin() + n});
+        const std::vector<float> y = attend(kernels(GetParam().variant), cache, std::span(qkv).first(n * width),
+                                            {rows.begin(), rows.begin() + n});
         EXPECT_TRUE(same_bits(y, std::span(whole).first(n * y_width))) << n << " rows";
     }
     for (uint32_t r : {1u, 33u, 62u, 71u}) {
-        const std::vector<float> y = attend(kernels(GetParam().variant), cache, std::span(qkv).subspan(r * width, width), {rows[r]});
+        const std::vector<float> y =
+            attend(kernels(GetParam().variant), cache, std::span(qkv).subspan(r * width, width), {rows[r]});
         EXPECT_TRUE(same_bits(y, std::span(whole).subspan(r * y_width, y_width))) << "row " << r;
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(, Attention, ::testing::ValuesIn(head_cases()), [](const auto& i) { return head_case_name(i.param); });
+INSTANTIATE_TEST_SUITE_P(, Attention, ::testing::ValuesIn(head_cases()),
+                         [](const auto& i) { return head_case_name(i.param); });
 
 class AttentionVariants : public AttentionTest, public ::testing::WithParamInterface<Variant> {};
 
 TEST_P(AttentionVariants, agree_with_the_reference) {
-    for (const HeadCase& c : {HeadCase{4, 2, 64, DType::f16}, HeadCase{3, 2, 32, DType::f32}}) agree(kernels(GetParam()), c);
+    for (const HeadCase& c : {HeadCase{4, 2, 64, DType::f16}, HeadCase{3, 2, 32, DType::f32}})
+        agree(kernels(GetParam()), c);
 }
 
-INSTANTIATE_TEST_SUITE_P(, AttentionVariants, ::testing::Values(Variant::shuffles, Variant::shared, Variant::lanes_16, Variant::lanes_32),
+INSTANTIATE_TEST_SUITE_P(, AttentionVariants,
+                         ::testing::Values(Variant::shuffles, Variant::shared, Variant::lanes_16, Variant::lanes_32),
                          [](const auto& i) { return variant_name(i.param); });
 
 class AttentionBits : public AttentionTest {};
@@ -173,8 +190,10 @@ TEST_F(AttentionBits, are_those_of_a_chain_for_every_path_of_a_tree) {
         constexpr uint32_t kPrefix = 125;
         const PagedCache cache = make_cache(c, 2, kPageSize, kPagesPerSlot);
         for (uint32_t slot : {0u, 1u})
-            for (uint32_t i = 0; i < kPrefix; ++i) fill(cache, slot, i, 1000 + i);
-        // Slot 0: depth 0 → 125; depth 1: siblings 126 and 127; below the second: 131, 129, 140. Slot 1: that path as a chain.
+            for (uint32_t i = 0; i < kPrefix; ++i)
+                fill(cache, slot, i, 1000 + i);
+        // Slot 0: depth 0 → 125; depth 1: siblings 126 and 127; below the second: 131, 129, 140. Slot 1: that path as a
+        // chain.
         const std::vector<uint32_t> path{125, 127, 131, 129, 140};
         for (uint32_t depth = 0; depth < path.size(); ++depth) {
             fill(cache, 0, path[depth], 3000 + depth);
@@ -201,7 +220,8 @@ TEST_F(AttentionBits, are_those_of_a_chain_for_every_path_of_a_tree) {
         // The other sibling sees its own key instead.
         gpu::Row sibling = tree[1];
         sibling.kv_index = sibling.path[1] = 126;
-        const std::vector<float> other = attend(kernels(), cache, std::span(qkv).subspan(qkv_width(cache), qkv_width(cache)), {sibling});
+        const std::vector<float> other =
+            attend(kernels(), cache, std::span(qkv).subspan(qkv_width(cache), qkv_width(cache)), {sibling});
         expect_right(cache, std::span(qkv).subspan(qkv_width(cache)), sibling, other);
         EXPECT_FALSE(same_bits(other, std::span(on_chain).subspan(other.size(), other.size())));
     }

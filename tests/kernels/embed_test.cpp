@@ -17,8 +17,9 @@ TEST_P(Embed, copies_the_row_of_the_token) {
     std::vector<float> values = random_floats(size_t{c.width} * c.n_tokens, 1);
     const Tensor table = tensor(values, c.n_tokens, c.width, c.dtype, c.shard_rows);
     std::vector<gpu::Row> rows;
-    for (uint32_t token = 0; token < c.n_tokens; ++token) rows.push_back(plain_row((token * 5 + 3) % c.n_tokens, 0, token));
-    rows.push_back(plain_row(c.n_tokens, 0, 0));     // beyond the table
+    for (uint32_t token = 0; token < c.n_tokens; ++token)
+        rows.push_back(plain_row((token * 5 + 3) % c.n_tokens, 0, token));
+    rows.push_back(plain_row(c.n_tokens, 0, 0)); // beyond the table
     rows.push_back(plain_row(0xffffffffu, 0, 0));
     rows.push_back(plain_row(0, 0, 0));
     rows.back().live = 0;
@@ -33,14 +34,16 @@ TEST_P(Embed, copies_the_row_of_the_token) {
     for (uint32_t r = 0; r < n_rows; ++r) {
         std::vector<float> expected(c.width, 0.0f);
         if (r < c.n_tokens)
-            for (uint32_t i = 0; i < c.width; ++i) expected[i] = values[size_t{rows[r].token} * c.width + i];
+            for (uint32_t i = 0; i < c.width; ++i)
+                expected[i] = values[size_t{rows[r].token} * c.width + i];
         EXPECT_TRUE(same_bits({&found[size_t{r} * stride], c.width}, expected)) << "row " << r;
     }
 }
 
 INSTANTIATE_TEST_SUITE_P(, Embed,
-                         ::testing::Values(Case{DType::bf16, 1234, 33, 7}, Case{DType::bf16, 7, 1, 0}, Case{DType::f16, 33, 7, 1},
-                                           Case{DType::f16, 64, 100, 0}, Case{DType::f32, 1, 33, 10}, Case{DType::f32, 1234, 7, 3}));
+                         ::testing::Values(Case{DType::bf16, 1234, 33, 7}, Case{DType::bf16, 7, 1, 0},
+                                           Case{DType::f16, 33, 7, 1}, Case{DType::f16, 64, 100, 0},
+                                           Case{DType::f32, 1, 33, 10}, Case{DType::f32, 1234, 7, 3}));
 
 } // namespace
 } // namespace auspex

@@ -19,8 +19,8 @@ inline const RecordLinear kMatmul = [](auto&&... args) { record_matmul(args...);
 class LinearTest : public GpuTest {
   protected:
     // x: (n_rows, cols). Returns y (n_rows, rows of the weight); starts from `before` when adding.
-    std::vector<float> multiply(KernelLibrary& library, const RecordLinear& record, const Tensor& weight, std::span<const float> x,
-                                const std::vector<float>* before = nullptr) {
+    std::vector<float> multiply(KernelLibrary& library, const RecordLinear& record, const Tensor& weight,
+                                std::span<const float> x, const std::vector<float>* before = nullptr) {
         const uint32_t stride = weight.rows + 3; // wider than needed: neighbours must survive
         const auto n_rows = static_cast<uint32_t>(x.size() / weight.cols);
         std::vector<float> padded(size_t{n_rows} * weight.padded_cols, 0.0f);
@@ -46,19 +46,22 @@ class LinearTest : public GpuTest {
     }
 
     // Every product passes at most `chain` roundings; fma may be a product and a sum, so chain counts both.
-    void expect_right(std::span<const float> found, const std::vector<float>& weight, std::span<const float> x, uint32_t cols,
-                      double chain, const std::vector<float>* before = nullptr) {
+    void expect_right(std::span<const float> found, const std::vector<float>& weight, std::span<const float> x,
+                      uint32_t cols, double chain, const std::vector<float>* before = nullptr) {
         reference::Vector expected, bound;
         for (size_t from = 0; from < x.size(); from += cols) {
             reference::Vector row(&x[from], &x[from] + cols), row_size;
             std::vector<float> weight_size(weight);
-            for (float& w : weight_size) w = std::abs(w);
-            for (double v : row) row_size.push_back(std::abs(v));
+            for (float& w : weight_size)
+                w = std::abs(w);
+            for (double v : row)
+                row_size.push_back(std::abs(v));
             const reference::Vector y = reference::matvec(weight, row), size = reference::matvec(weight_size, row_size);
             for (size_t o = 0; o < y.size(); ++o) {
                 const double start = before ? double((*before)[expected.size()]) : 0.0;
                 expected.push_back(start + y[o]);
-                bound.push_back(rounding(chain) * size[o] + (before ? kUnit * (std::abs(start) + size[o]) : 0.0) + cols * kTiny);
+                bound.push_back(rounding(chain) * size[o] + (before ? kUnit * (std::abs(start) + size[o]) : 0.0) +
+                                cols * kTiny);
             }
         }
         EXPECT_TRUE(all_near(found, expected, bound));

@@ -15,7 +15,8 @@ class Matmul : public LinearTest, public ::testing::WithParamInterface<Case> {};
 
 TEST_P(Matmul, agrees_with_the_reference) {
     const Case c = GetParam();
-    std::vector<float> values = random_floats(size_t{c.n_out} * c.cols, 1), x = random_floats(size_t{c.n_rows} * c.cols, 2);
+    std::vector<float> values = random_floats(size_t{c.n_out} * c.cols, 1),
+                       x = random_floats(size_t{c.n_rows} * c.cols, 2);
     const std::vector<float> before = random_floats(size_t{c.n_rows} * c.n_out, 3);
     const Tensor weight = tensor(values, c.n_out, c.cols, c.dtype, c.shard_rows);
     const std::vector<float> found = multiply(kernels(), kMatmul, weight, x, c.add ? &before : nullptr);
@@ -24,8 +25,10 @@ TEST_P(Matmul, agrees_with_the_reference) {
 
 INSTANTIATE_TEST_SUITE_P(, Matmul,
                          ::testing::Values(Case{1, 1, DType::bf16, 1, 0, false}, Case{7, 33, DType::bf16, 33, 0, false},
-                                           Case{33, 7, DType::bf16, 7, 10, false}, Case{1234, 33, DType::bf16, 7, 1000, false},
-                                           Case{33, 1234, DType::bf16, 40, 0, true}, Case{33, 301, DType::f16, 17, 0, false},
+                                           Case{33, 7, DType::bf16, 7, 10, false},
+                                           Case{1234, 33, DType::bf16, 7, 1000, false},
+                                           Case{33, 1234, DType::bf16, 40, 0, true},
+                                           Case{33, 301, DType::f16, 17, 0, false},
                                            Case{33, 301, DType::f32, 17, 5, true}));
 
 class MatmulChunks : public LinearTest {};
@@ -37,11 +40,14 @@ TEST_F(MatmulChunks, leave_every_row_its_bits) {
         const Tensor weight = tensor(values, kOut, kCols, dtype, 20);
         const std::vector<float> x = random_floats(kRows * kCols, 5);
         const std::vector<float> whole = multiply(kernels(), kMatmul, weight, x);
-        for (const std::vector<uint32_t>& sizes : {std::vector<uint32_t>{1, 1, 1}, {40, 32}, {17, 55}, {7, 8, 9, 10, 11, 12, 15}}) {
+        for (const std::vector<uint32_t>& sizes :
+             {std::vector<uint32_t>{1, 1, 1}, {40, 32}, {17, 55}, {7, 8, 9, 10, 11, 12, 15}}) {
             uint32_t from = 0;
             for (uint32_t n : sizes) {
-                const std::vector<float> part = multiply(kernels(), kMatmul, weight, std::span(x).subspan(from * kCols, n * kCols));
-                EXPECT_TRUE(same_bits(part, std::span(whole).subspan(from * kOut, n * kOut))) << n << " rows from " << from;
+                const std::vector<float> part =
+                    multiply(kernels(), kMatmul, weight, std::span(x).subspan(from * kCols, n * kCols));
+                EXPECT_TRUE(same_bits(part, std::span(whole).subspan(from * kOut, n * kOut)))
+                    << n << " rows from " << from;
                 from += n;
             }
         }

@@ -22,7 +22,8 @@ class Matvec : public LinearTest, public ::testing::WithParamInterface<Case> {};
 
 TEST_P(Matvec, agrees_with_the_reference) {
     const Case c = GetParam();
-    std::vector<float> values = random_floats(size_t{c.n_out} * c.cols, 1), x = random_floats(size_t{c.n_rows} * c.cols, 2);
+    std::vector<float> values = random_floats(size_t{c.n_out} * c.cols, 1),
+                       x = random_floats(size_t{c.n_rows} * c.cols, 2);
     const std::vector<float> before = random_floats(size_t{c.n_rows} * c.n_out, 3);
     const Tensor weight = tensor(values, c.n_out, c.cols, c.dtype, c.shard_rows);
     KernelLibrary& library = kernels(c.variant);
@@ -35,11 +36,13 @@ INSTANTIATE_TEST_SUITE_P(
     , Matvec,
     ::testing::Values(Case{1, 1, DType::bf16, 1, 0, false, kNative}, Case{7, 33, DType::bf16, 1, 0, false, kNative},
                       Case{33, 7, DType::bf16, 3, 0, false, kNative}, Case{1234, 33, DType::bf16, 5, 0, false, kNative},
-                      Case{33, 1234, DType::bf16, 17, 0, false, kNative}, Case{1234, 1234, DType::bf16, 1, 1000, false, kNative},
+                      Case{33, 1234, DType::bf16, 17, 0, false, kNative},
+                      Case{1234, 1234, DType::bf16, 1, 1000, false, kNative},
                       Case{33, 1234, DType::bf16, 5, 10, true, kNative}, Case{7, 64, DType::bf16, 1, 1, true, kNative},
                       Case{33, 1234, DType::f16, 1, 0, false, kNative}, Case{33, 77, DType::f16, 5, 7, false, kNative},
                       Case{33, 1234, DType::f32, 1, 0, false, kNative}, Case{33, 77, DType::f32, 5, 7, false, kNative},
-                      Case{33, 1234, DType::bf16, 1, 0, false, Variant::shuffles}, Case{7, 33, DType::f16, 3, 5, true, Variant::shuffles},
+                      Case{33, 1234, DType::bf16, 1, 0, false, Variant::shuffles},
+                      Case{7, 33, DType::f16, 3, 5, true, Variant::shuffles},
                       Case{33, 1234, DType::bf16, 1, 0, false, Variant::shared},
                       Case{33, 1234, DType::bf16, 1, 0, false, Variant::lanes_16},
                       Case{33, 77, DType::bf16, 4, 0, false, Variant::lanes_16},
@@ -65,8 +68,8 @@ class MatvecRows : public LinearTest {
             }
             for (uint32_t n : counts) {
                 if (add && n % 5 != 0) continue; // adding is one more operation on the same sum: a few counts will do
-                const std::vector<float> together = multiply(kernels(variant), kMatvec, weight,
-                                                             std::span(x).first(n * kCols), add ? &before : nullptr);
+                const std::vector<float> together =
+                    multiply(kernels(variant), kMatvec, weight, std::span(x).first(n * kCols), add ? &before : nullptr);
                 EXPECT_TRUE(same_bits(together, std::span(alone).first(size_t{n} * kOut))) << n << " rows, add " << add;
             }
         }
@@ -94,7 +97,8 @@ TEST_F(MatvecRows, go_where_they_are_told) {
     std::vector<float> values = random_floats(kOut * kCols, 9);
     const Tensor weight = tensor(values, kOut, kCols, DType::bf16, 4);
     const std::vector<float> x = random_floats(2 * kCols, 10);
-    const RecordLinear record = [&](Recorder& to, const Tensor& w, BufferView from, BufferView, uint32_t n_rows, uint32_t, bool) {
+    const RecordLinear record = [&](Recorder& to, const Tensor& w, BufferView from, BufferView, uint32_t n_rows,
+                                    uint32_t, bool) {
         record_matvec(to, w, from, elsewhere_.view(), n_rows, kStride, false, kFirst);
     };
     elsewhere_ = output<float>(kFirst + 2 * kStride);

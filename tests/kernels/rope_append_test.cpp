@@ -40,7 +40,7 @@ class RopeAppend : public CacheTest, public ::testing::WithParamInterface<HeadCa
         return out;
     }
     static std::vector<gpu::Row> rows() {
-        std::vector<gpu::Row> rows{plain_row(0, 0, 0), plain_row(0, 0, 1), plain_row(0, 1, 17), plain_row(0, 2, 55),
+        std::vector<gpu::Row> rows{plain_row(0, 0, 0),  plain_row(0, 0, 1),  plain_row(0, 1, 17), plain_row(0, 2, 55),
                                    plain_row(0, 1, 40), plain_row(0, 2, 30), plain_row(0, 2, 30)};
         rows[3].live = 0;
         rows[5].kv_index = 31; // siblings of a tree: one position, two places
@@ -73,21 +73,25 @@ TEST_P(RopeAppend, rotates_and_stores) {
                 const double size = std::abs(head[d]) + std::abs(head[(d + c.head_dim / 2) % c.head_dim]);
                 bound[d] = is_v ? 0.0 : rounding(3) * size;
                 // Stored halves: 11 bits, rounded either way as the device does it.
-                if ((is_k || is_v) && !cache.is_f32()) bound[d] += 0x1p-10 * (std::abs(expected[d]) + bound[d]) + 0x1p-24;
+                if ((is_k || is_v) && !cache.is_f32())
+                    bound[d] += 0x1p-10 * (std::abs(expected[d]) + bound[d]) + 0x1p-24;
             }
             if (is_k || is_v) {
                 const uint32_t kv_head = h - (is_v ? c.group + 1 : c.group) * c.n_kv_heads;
                 const Buffer& pool = is_v ? cache.v : cache.k;
-                EXPECT_TRUE(all_near(cache.vector(pool, all[r].slot, kv_head, all[r].kv_index), expected, bound)) << "row " << r;
+                EXPECT_TRUE(all_near(cache.vector(pool, all[r].slot, kv_head, all[r].kv_index), expected, bound))
+                    << "row " << r;
                 written += c.head_dim;
             } else {
-                EXPECT_TRUE(all_near({&after.qkv[r * width() + h * c.head_dim], c.head_dim}, expected, bound)) << "row " << r;
+                EXPECT_TRUE(all_near({&after.qkv[r * width() + h * c.head_dim], c.head_dim}, expected, bound))
+                    << "row " << r;
             }
         }
     }
     const size_t elements = size_t{cache.words()} * (cache.is_f32() ? 1 : 2);
     uint64_t changed = 0;
-    for (size_t i = 0; i < elements; ++i) changed += !cache.is_poison(cache.k, i) + !cache.is_poison(cache.v, i);
+    for (size_t i = 0; i < elements; ++i)
+        changed += !cache.is_poison(cache.k, i) + !cache.is_poison(cache.v, i);
     EXPECT_EQ(changed, written) << "elements of the pools that changed";
 }
 
@@ -108,7 +112,8 @@ TEST_P(RopeAppend, gives_every_row_its_bits_in_any_company) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(, RopeAppend, ::testing::ValuesIn(head_cases()), [](const auto& i) { return head_case_name(i.param); });
+INSTANTIATE_TEST_SUITE_P(, RopeAppend, ::testing::ValuesIn(head_cases()),
+                         [](const auto& i) { return head_case_name(i.param); });
 
 } // namespace
 } // namespace auspex

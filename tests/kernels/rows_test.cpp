@@ -19,7 +19,8 @@ class RowsTest : public GpuTest {
     Buffer make_history(uint32_t n_slots) {
         std::vector<uint32_t> tokens;
         for (uint32_t slot = 0; slot < n_slots; ++slot)
-            for (uint32_t p = 0; p < kStride; ++p) tokens.push_back(history_token(slot, p));
+            for (uint32_t p = 0; p < kStride; ++p)
+                tokens.push_back(history_token(slot, p));
         return upload(tokens);
     }
     void expect_chain_row(const gpu::Row& row, uint32_t slot, uint32_t position, uint32_t prefix_len) {
@@ -28,7 +29,8 @@ class RowsTest : public GpuTest {
         EXPECT_EQ(row.position, position);
         EXPECT_EQ(row.kv_index, position);
         EXPECT_EQ(row.prefix_len, prefix_len);
-        for (uint32_t i = 0; prefix_len + i <= position; ++i) EXPECT_EQ(row.path[i], prefix_len + i);
+        for (uint32_t i = 0; prefix_len + i <= position; ++i)
+            EXPECT_EQ(row.path[i], prefix_len + i);
     }
 };
 
@@ -38,7 +40,8 @@ struct Case {
     const char* name;
 };
 
-gpu::SlotState slot_state(uint32_t target_len, uint32_t draft_cache_len, uint32_t draft_len, uint32_t max_context, uint32_t live = 1) {
+gpu::SlotState slot_state(uint32_t target_len, uint32_t draft_cache_len, uint32_t draft_len, uint32_t max_context,
+                          uint32_t live = 1) {
     gpu::SlotState state = {};
     state.live = live;
     state.last_token = history_token(0, 0) + 77 + target_len;
@@ -49,7 +52,8 @@ gpu::SlotState slot_state(uint32_t target_len, uint32_t draft_cache_len, uint32_
     return state;
 }
 
-// K_s = min(K, draft_len, max_context - 1 - n_tokens) with n_tokens = target_len + 1, and 0 for a draft that lags further.
+// K_s = min(K, draft_len, max_context - 1 - n_tokens) with n_tokens = target_len + 1, and 0 for a draft that lags
+// further.
 const Case kCases[] = {
     {slot_state(100, 100, 5, 400), 5, "in step"},
     {slot_state(100, 99, 5, 400), 5, "one row behind"},
@@ -79,14 +83,17 @@ class Rows : public RowsTest {
     };
     Made make(const std::vector<uint32_t>& batch, uint32_t draft_len) {
         std::vector<gpu::SlotState> states;
-        for (const Case& c : kCases) states.push_back(c.state);
+        for (const Case& c : kCases)
+            states.push_back(c.state);
         const auto n = static_cast<uint32_t>(batch.size());
         const uint32_t n_draft = gpu::draft_pass_first_row(n, draft_len + 1), n_target = n * (draft_len + 1);
         const Buffer batch_buffer = upload(batch), state = upload(states), history = make_history(kCaseCount);
         const Buffer round_slots = output<gpu::RoundSlot>(n), target = output<gpu::Row>(n_target);
         const Buffer draft = output<gpu::Row>(n_draft), counts = output<uint32_t>(9);
         run([&](Recorder& to) {
-            record_rows(to, {batch_buffer.view(), state.view(), history.view(), round_slots.view(), target.view(), draft.view(), counts.view()},
+            record_rows(to,
+                        {batch_buffer.view(), state.view(), history.view(), round_slots.view(), target.view(),
+                         draft.view(), counts.view()},
                         {n, draft_len, kStride, 3, 2});
         });
         return {read<gpu::RoundSlot>(round_slots, n), read<gpu::Row>(target, n_target), read<gpu::Row>(draft, n_draft),
@@ -147,32 +154,39 @@ class Rows : public RowsTest {
         for (uint32_t b = 0; b < batch.size(); ++b) {
             expect_entry(made, batch, b, draft_len);
             if (batch[b] == gpu::kNoSlot || !kCases[batch[b]].state.live) continue;
-            const uint32_t k = std::min(kCases[batch[b]].expected_k, draft_len), start = kCases[batch[b]].state.target_len;
+            const uint32_t k = std::min(kCases[batch[b]].expected_k, draft_len),
+                           start = kCases[batch[b]].state.target_len;
             target_end = std::max(target_end, start + k + 1);
             if (k > 0) draft_end = std::max(draft_end, start + k);
         }
         const auto n = static_cast<uint32_t>(batch.size());
         const uint32_t target_splits = (target_end + split - 1) / split, draft_splits = (draft_end + split - 1) / split;
-        EXPECT_EQ(made.counts, (std::vector<uint32_t>{target_splits, 3, n * (draft_len + 1), draft_splits, 2, 2 * n, draft_splits, 2, n}));
+        EXPECT_EQ(made.counts, (std::vector<uint32_t>{target_splits, 3, n * (draft_len + 1), draft_splits, 2, 2 * n,
+                                                      draft_splits, 2, n}));
     }
 };
 
 TEST_F(Rows, follow_the_rules_for_every_state_of_a_slot) {
     std::vector<uint32_t> batch;
-    for (uint32_t i = 0; i < kCaseCount; ++i) batch.push_back((i * 5) % kCaseCount); // 16 and 5 share no divisor
+    for (uint32_t i = 0; i < kCaseCount; ++i)
+        batch.push_back((i * 5) % kCaseCount); // 16 and 5 share no divisor
     batch.insert(batch.begin() + 3, gpu::kNoSlot);
-    for (uint32_t draft_len : {0u, 1u, 5u}) expect_all(batch, draft_len);
+    for (uint32_t draft_len : {0u, 1u, 5u})
+        expect_all(batch, draft_len);
 }
 
 TEST_F(Rows, are_none_when_nobody_is_live) {
-    for (uint32_t draft_len : {0u, 3u}) expect_all({gpu::kNoSlot, kCaseCount - 1, gpu::kNoSlot}, draft_len);
+    for (uint32_t draft_len : {0u, 3u})
+        expect_all({gpu::kNoSlot, kCaseCount - 1, gpu::kNoSlot}, draft_len);
     const Made made = make({gpu::kNoSlot}, 2);
-    for (uint32_t first : {gpu::kCountsTarget, gpu::kCountsDraftFirst, gpu::kCountsDraftNext}) EXPECT_EQ(made.counts[first], 0u);
+    for (uint32_t first : {gpu::kCountsTarget, gpu::kCountsDraftFirst, gpu::kCountsDraftNext})
+        EXPECT_EQ(made.counts[first], 0u);
 }
 
 TEST_F(Rows, come_for_more_entries_than_a_workgroup_has) {
     std::vector<uint32_t> batch;
-    for (uint32_t i = 0; i < 200; ++i) batch.push_back(i % 3 ? gpu::kNoSlot : 0);
+    for (uint32_t i = 0; i < 200; ++i)
+        batch.push_back(i % 3 ? gpu::kNoSlot : 0);
     batch.back() = 14; // the largest position, in the last entry
     expect_all(batch, 15);
 }
@@ -193,8 +207,11 @@ TEST_F(ReplayRows, name_the_tokens_of_the_history) {
             list.push_back(r % 9 == 5 ? gpu::kNoSlot : r % 4);
             list.push_back(list.back() == gpu::kNoSlot ? 399 : (r * 7) % 300);
         }
-        const Buffer list_buffer = upload(list), history = make_history(4), rows = output<gpu::Row>(n), counts = output<uint32_t>(3);
-        run([&](Recorder& to) { record_replay_rows(to, list_buffer.view(), history.view(), rows.view(), counts.view(), n, kStride, 5); });
+        const Buffer list_buffer = upload(list), history = make_history(4), rows = output<gpu::Row>(n),
+                     counts = output<uint32_t>(3);
+        run([&](Recorder& to) {
+            record_replay_rows(to, list_buffer.view(), history.view(), rows.view(), counts.view(), n, kStride, 5);
+        });
         uint32_t end = 0;
         const std::vector<gpu::Row> made = read<gpu::Row>(rows, n);
         for (uint32_t r = 0; r < n; ++r) {
@@ -215,9 +232,12 @@ TEST_F(ReplayRows, name_the_tokens_of_the_history) {
 TEST_F(ReplayRows, of_padding_alone_cost_nothing) {
     const Buffer list = upload(std::vector<uint32_t>{gpu::kNoSlot, 9, gpu::kNoSlot, 0}), history = make_history(1);
     const Buffer rows = output<gpu::Row>(2), counts = output<uint32_t>(3);
-    run([&](Recorder& to) { record_replay_rows(to, list.view(), history.view(), rows.view(), counts.view(), 2, kStride, 5); });
+    run([&](Recorder& to) {
+        record_replay_rows(to, list.view(), history.view(), rows.view(), counts.view(), 2, kStride, 5);
+    });
     EXPECT_EQ(read<uint32_t>(counts, 1)[0], 0u);
-    for (const gpu::Row& row : read<gpu::Row>(rows, 2)) EXPECT_EQ(row.live, 0u);
+    for (const gpu::Row& row : read<gpu::Row>(rows, 2))
+        EXPECT_EQ(row.live, 0u);
 }
 
 } // namespace

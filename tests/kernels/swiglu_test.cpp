@@ -31,7 +31,8 @@ TEST_F(Swiglu, agrees_with_the_reference) {
                 bound[i] = relative * std::abs(expected[i]) + 89.0 * std::exp(-88.0) * std::abs(up[i]);
             }
             expected.resize(stride, 0.0);
-            EXPECT_TRUE(all_near({&found[size_t{r} * stride], stride}, expected, bound)) << "width " << width << ", row " << r;
+            EXPECT_TRUE(all_near({&found[size_t{r} * stride], stride}, expected, bound))
+                << "width " << width << ", row " << r;
         }
     }
 }

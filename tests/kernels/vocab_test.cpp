@@ -52,7 +52,8 @@ TEST_P(Vocab, finds_the_largest_and_sums_the_rest) {
         if (GetParam() != Variant::native && vocab > 5000) continue;
         SCOPED_TRACE("vocab " + std::to_string(vocab));
         Slots slots;
-        for (float temperature : {0.0f, 1.0f, 0.7f}) slots.add(temperature, 5, 1);
+        for (float temperature : {0.0f, 1.0f, 0.7f})
+            slots.add(temperature, 5, 1);
         const VocabShape shape{.vocab = vocab, .n_rows = 6, .rows_per_slot = 2, .first_offset = 1, .with_noise = false};
         const std::vector<float> logits = random_floats(size_t{6} * vocab, vocab, 4.0f);
         const std::vector<gpu::VocabChoice> found = choose(kernels(GetParam()), logits, slots, shape);
@@ -69,7 +70,8 @@ TEST_P(Vocab, finds_the_largest_and_sums_the_rest) {
             for (double z : row) {
                 const double distance = z / divisor - largest, term = std::exp(distance);
                 sum += term;
-                const double argument = scale_error * (std::abs(z / divisor) + std::abs(largest)) + kUnit * std::abs(distance);
+                const double argument =
+                    scale_error * (std::abs(z / divisor) + std::abs(largest)) + kUnit * std::abs(distance);
                 // One exp here, one for its chunk, sums over lanes and chunks.
                 bound += term * (1.01 * argument + 2 * exp_error(distance) + rounding(vocab / 8.0 + 40.0));
             }
@@ -83,20 +85,25 @@ TEST_P(Vocab, finds_the_largest_and_sums_the_rest) {
 // Equal largest values in every place where the reduction changes hands: within a quad, between lanes, between chunks.
 TEST_P(Vocab, gives_ties_to_the_lowest_id) {
     constexpr uint32_t kVocab = 5000;
-    const std::vector<std::vector<uint32_t>> ties{{0, 1},       {3, 2},       {4, 7, 5},     {8, 3000, 12}, {1023, 1024},
-                                                  {2048, 1020}, {4999, 4998}, {4096, 31, 33}, {64, 32, 96},  {4995, 4096, 3072}};
+    const std::vector<std::vector<uint32_t>> ties{
+        {0, 1},       {3, 2},       {4, 7, 5},      {8, 3000, 12}, {1023, 1024},
+        {2048, 1020}, {4999, 4998}, {4096, 31, 33}, {64, 32, 96},  {4995, 4096, 3072}};
     Slots slots;
-    for (size_t i = 0; i < ties.size(); ++i) slots.add(i % 2 ? 0.7f : 0.0f, 0, i);
+    for (size_t i = 0; i < ties.size(); ++i)
+        slots.add(i % 2 ? 0.7f : 0.0f, 0, i);
     std::vector<float> logits = random_floats(ties.size() * kVocab, 1);
     for (size_t r = 0; r < ties.size(); ++r)
-        for (uint32_t id : ties[r]) logits[r * kVocab + id] = 30.0f;
+        for (uint32_t id : ties[r])
+            logits[r * kVocab + id] = 30.0f;
     std::vector<gpu::VocabChoice> found =
         choose(kernels(GetParam()), logits, slots, {kVocab, static_cast<uint32_t>(ties.size()), 1, 0, false});
-    for (size_t r = 0; r < ties.size(); ++r) EXPECT_EQ(found[r].best_id, *std::min_element(ties[r].begin(), ties[r].end())) << r;
+    for (size_t r = 0; r < ties.size(); ++r)
+        EXPECT_EQ(found[r].best_id, *std::min_element(ties[r].begin(), ties[r].end())) << r;
 
     // All equal, all hopeless but one, nothing but minus infinity.
     Slots three;
-    for (int i = 0; i < 3; ++i) three.add(0.0f, 0, 0);
+    for (int i = 0; i < 3; ++i)
+        three.add(0.0f, 0, 0);
     logits.assign(3 * kVocab, -1.0f);
     std::fill_n(&logits[kVocab], 2 * kVocab, -INFINITY);
     logits[kVocab + 4000] = -3e38f;
@@ -106,14 +113,16 @@ TEST_P(Vocab, gives_ties_to_the_lowest_id) {
     EXPECT_EQ(found[2].best_id, 0u);
 }
 
-INSTANTIATE_TEST_SUITE_P(, Vocab, ::testing::ValuesIn(all_variants()), [](const auto& i) { return variant_name(i.param); });
+INSTANTIATE_TEST_SUITE_P(, Vocab, ::testing::ValuesIn(all_variants()),
+                         [](const auto& i) { return variant_name(i.param); });
 
 class VocabBits : public VocabTest {};
 
 TEST_F(VocabBits, do_not_depend_on_company_or_exchange) {
     constexpr uint32_t kVocab = 3000, kRows = 40;
     Slots slots;
-    for (uint32_t i = 0; i < kRows; ++i) slots.add(0.5f + 0.1f * float(i % 7), i, i * 77);
+    for (uint32_t i = 0; i < kRows; ++i)
+        slots.add(0.5f + 0.1f * float(i % 7), i, i * 77);
     const std::vector<float> logits = random_floats(kRows * kVocab, 2, 3.0f);
     const VocabShape shape{.vocab = kVocab, .n_rows = kRows, .rows_per_slot = 1, .first_offset = 1, .with_noise = true};
     const std::vector<gpu::VocabChoice> native = choose(kernels(), logits, slots, shape);
@@ -133,7 +142,8 @@ TEST_F(VocabBits, do_not_depend_on_company_or_exchange) {
 
 // The key of a token, from the design's words.
 double noisy_key(float logit, const gpu::SlotState& slot, uint32_t position, uint32_t token) {
-    const auto random = reference::philox({position, gpu::kPurposeDraft, 0, token / 4}, {slot.seed_low, slot.seed_high});
+    const auto random =
+        reference::philox({position, gpu::kPurposeDraft, 0, token / 4}, {slot.seed_low, slot.seed_high});
     return double(logit) / double(slot.temperature) - std::log(reference::exponential(random[token % 4]));
 }
 
@@ -141,10 +151,12 @@ TEST_F(VocabBits, drafts_are_the_gumbel_argmax_of_seed_position_and_token) {
     for (uint32_t vocab : {7u, 1234u, 128256u}) {
         const uint32_t n = vocab == 7 ? 500 : vocab == 1234 ? 100 : 4;
         Slots slots;
-        for (uint32_t i = 0; i < n; ++i) slots.add(i % 2 ? 0.7f : 1.0f, 1000 * i, 0x1234567890ull * (i + 1));
+        for (uint32_t i = 0; i < n; ++i)
+            slots.add(i % 2 ? 0.7f : 1.0f, 1000 * i, 0x1234567890ull * (i + 1));
         const std::vector<float> logits = random_floats(size_t{n} * vocab, vocab, 2.0f);
         const std::vector<gpu::VocabChoice> found =
-            choose(kernels(), logits, slots, {.vocab = vocab, .n_rows = n, .rows_per_slot = 1, .first_offset = 3, .with_noise = true});
+            choose(kernels(), logits, slots,
+                   {.vocab = vocab, .n_rows = n, .rows_per_slot = 1, .first_offset = 3, .with_noise = true});
         for (uint32_t r = 0; r < n; ++r) {
             const uint32_t position = 1000 * r + 3;
             double best = -INFINITY;
@@ -152,7 +164,9 @@ TEST_F(VocabBits, drafts_are_the_gumbel_argmax_of_seed_position_and_token) {
                 best = std::max(best, noisy_key(logits[size_t{r} * vocab + t], slots.state[r], position, t));
             // log has an absolute error of 2^-21 near one; logits of this size add less.
             ASSERT_LT(found[r].best_id, vocab);
-            EXPECT_NEAR(noisy_key(logits[size_t{r} * vocab + found[r].best_id], slots.state[r], position, found[r].best_id), best, 4e-6);
+            EXPECT_NEAR(
+                noisy_key(logits[size_t{r} * vocab + found[r].best_id], slots.state[r], position, found[r].best_id),
+                best, 4e-6);
             EXPECT_NEAR(found[r].best, best, 4e-6);
         }
     }
@@ -162,19 +176,23 @@ TEST_F(VocabBits, drafts_are_the_gumbel_argmax_of_seed_position_and_token) {
 TEST_F(VocabBits, drafts_reach_the_rows_that_wait_for_them) {
     constexpr uint32_t kVocab = 33, kBatch = 5, kDraftLen = 3;
     Slots slots;
-    for (uint32_t b = 0; b < kBatch; ++b) slots.add(0.0f, 10, 0);
-    const uint32_t n_draft_rows = gpu::draft_pass_first_row(kBatch, kDraftLen + 1), n_target_rows = kBatch * (kDraftLen + 1);
+    for (uint32_t b = 0; b < kBatch; ++b)
+        slots.add(0.0f, 10, 0);
+    const uint32_t n_draft_rows = gpu::draft_pass_first_row(kBatch, kDraftLen + 1),
+                   n_target_rows = kBatch * (kDraftLen + 1);
     const std::vector<float> logits = random_floats(kBatch * kDraftLen * kVocab, 3);
     const Buffer values = upload(logits), state = upload(slots.state), round_slots = upload(slots.round_slots);
     const Buffer partials = output<gpu::VocabChoice>(kBatch), choices = output<gpu::VocabChoice>(kBatch * kDraftLen);
     const Buffer target_rows = output<gpu::Row>(n_target_rows), draft_rows = output<gpu::Row>(n_draft_rows);
-    std::vector<gpu::Row> target = read<gpu::Row>(target_rows, n_target_rows), draft = read<gpu::Row>(draft_rows, n_draft_rows);
+    std::vector<gpu::Row> target = read<gpu::Row>(target_rows, n_target_rows),
+                          draft = read<gpu::Row>(draft_rows, n_draft_rows);
     for (uint32_t step = 0; step < kDraftLen; ++step) {
         run([&](Recorder& to) {
             record_vocab_partials(to, values.view(), state.view(), round_slots.view(), partials.view(),
                                   {kVocab, kBatch, 1, step + 1, true, step, kDraftLen});
             to.cmd.barrier();
-            record_pick_draft(to, partials.view(), choices.view(), target_rows.view(), draft_rows.view(), kVocab, kBatch, step, kDraftLen);
+            record_pick_draft(to, partials.view(), choices.view(), target_rows.view(), draft_rows.view(), kVocab,
+                              kBatch, step, kDraftLen);
         });
         for (uint32_t b = 0; b < kBatch; ++b) {
             const float* row = &logits[(b * kDraftLen + step) * kVocab];

@@ -44,9 +44,11 @@ struct Walk {
 Vector residual(const Vector& target, const Vector& draft) {
     Vector out(target.size());
     double sum = 0.0;
-    for (size_t i = 0; i < out.size(); ++i) sum += out[i] = std::max(0.0, target[i] - draft[i]);
+    for (size_t i = 0; i < out.size(); ++i)
+        sum += out[i] = std::max(0.0, target[i] - draft[i]);
     if (sum == 0.0) return target;
-    for (double& v : out) v /= sum;
+    for (double& v : out)
+        v /= sum;
     return out;
 }
 

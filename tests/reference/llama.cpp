@@ -9,7 +9,8 @@ namespace auspex::reference {
 namespace {
 
 void add(Vector& x, const Vector& y) {
-    for (size_t i = 0; i < x.size(); ++i) x[i] += y[i];
+    for (size_t i = 0; i < x.size(); ++i)
+        x[i] += y[i];
 }
 
 // The keys or values of one KV head: (length, head_dim).
@@ -17,17 +18,23 @@ Vector one_head(const Vector& rows, uint32_t n_kv_heads, uint32_t head_dim, uint
     Vector out;
     const size_t stride = size_t{n_kv_heads} * head_dim;
     for (size_t at = head * size_t{head_dim}; at < rows.size(); at += stride)
-        out.insert(out.end(), rows.begin() + static_cast<ptrdiff_t>(at), rows.begin() + static_cast<ptrdiff_t>(at + head_dim));
+        out.insert(out.end(), rows.begin() + static_cast<ptrdiff_t>(at),
+                   rows.begin() + static_cast<ptrdiff_t>(at + head_dim));
     return out;
 }
 
-Vector self_attention(const ReferenceLlama& model, const LlamaLayer& layer, LlamaCache& cache, size_t index, const Vector& x) {
+Vector self_attention(const ReferenceLlama& model, const LlamaLayer& layer, LlamaCache& cache, size_t index,
+                      const Vector& x) {
     Vector q = matvec(layer.wq, x), k = matvec(layer.wk, x), v = matvec(layer.wv, x);
     const size_t width = model.head_dim;
-    for (size_t h = 0; h < model.n_heads; ++h) rope({&q[h * width], width}, cache.length, model.rope_theta);
-    for (size_t h = 0; h < model.n_kv_heads; ++h) rope({&k[h * width], width}, cache.length, model.rope_theta);
-    for (double& value : k) value = model.half_cache ? round_to_half(value) : value;
-    for (double& value : v) value = model.half_cache ? round_to_half(value) : value;
+    for (size_t h = 0; h < model.n_heads; ++h)
+        rope({&q[h * width], width}, cache.length, model.rope_theta);
+    for (size_t h = 0; h < model.n_kv_heads; ++h)
+        rope({&k[h * width], width}, cache.length, model.rope_theta);
+    for (double& value : k)
+        value = model.half_cache ? round_to_half(value) : value;
+    for (double& value : v)
+        value = model.half_cache ? round_to_half(value) : value;
     cache.k[index].insert(cache.k[index].end(), k.begin(), k.end());
     cache.v[index].insert(cache.v[index].end(), v.begin(), v.end());
 
@@ -85,14 +92,16 @@ Vector ReferenceLlama::step(LlamaCache& cache, uint32_t token) const {
 std::vector<Vector> ReferenceLlama::forward(std::span<const uint32_t> tokens) const {
     LlamaCache cache;
     std::vector<Vector> logits;
-    for (uint32_t token : tokens) logits.push_back(step(cache, token));
+    for (uint32_t token : tokens)
+        logits.push_back(step(cache, token));
     return logits;
 }
 
 std::vector<uint32_t> ReferenceLlama::greedy(std::span<const uint32_t> prompt, uint32_t n) const {
     LlamaCache cache;
     Vector logits;
-    for (uint32_t token : prompt) logits = step(cache, token);
+    for (uint32_t token : prompt)
+        logits = step(cache, token);
     std::vector<uint32_t> out;
     while (out.size() < n) {
         out.push_back(argmax(logits));
@@ -105,7 +114,8 @@ Vector ReferenceLlama::enumerate(std::span<const uint32_t> prompt, uint32_t n, d
                                  std::optional<uint32_t> stop) const {
     LlamaCache cache;
     Vector logits;
-    for (uint32_t token : prompt) logits = step(cache, token);
+    for (uint32_t token : prompt)
+        logits = step(cache, token);
     Vector out;
     extend(*this, cache, logits, 1.0, n, temperature, stop, out);
     return out;

@@ -20,8 +20,8 @@ struct LlamaLayer {
 
 // What the model remembers of the tokens it has read; copy it to branch.
 struct LlamaCache {
-    uint32_t length = 0;          // tokens
-    std::vector<Vector> k, v;     // per layer: (length, n_kv_heads · head_dim), k rotated
+    uint32_t length = 0;      // tokens
+    std::vector<Vector> k, v; // per layer: (length, n_kv_heads · head_dim), k rotated
 };
 
 struct ReferenceLlama {
@@ -30,7 +30,7 @@ struct ReferenceLlama {
     double rope_theta = 10000.0;
     bool half_cache = false; // K and V pass through f16 on their way into the cache
 
-    std::vector<float> embedding;  // (vocab, hidden)
+    std::vector<float> embedding; // (vocab, hidden)
     std::vector<LlamaLayer> layers;
     std::vector<float> final_norm; // (hidden)
     std::vector<float> lm_head;    // (vocab, hidden); empty: the embedding
@@ -41,7 +41,8 @@ struct ReferenceLlama {
     std::vector<Vector> forward(std::span<const uint32_t> tokens) const;
     // Largest of every position's logits: plain greedy continuation of `prompt` by n tokens.
     std::vector<uint32_t> greedy(std::span<const uint32_t> prompt, uint32_t n) const;
-    // P(next n tokens) for all vocab^n sequences, first token slowest; temperature > 0. After `stop` only `stop` follows.
+    // P(next n tokens) for all vocab^n sequences, first token slowest; temperature > 0. After `stop` only `stop`
+    // follows.
     Vector enumerate(std::span<const uint32_t> prompt, uint32_t n, double temperature,
                      std::optional<uint32_t> stop = std::nullopt) const;
 };

@@ -9,23 +9,27 @@ namespace auspex::reference {
 Vector embed(std::span<const float> table, uint32_t width, uint32_t token) {
     Vector x(width, 0.0);
     if (uint64_t{token} * width >= table.size()) return x;
-    for (uint32_t i = 0; i < width; ++i) x[i] = table[size_t{token} * width + i];
+    for (uint32_t i = 0; i < width; ++i)
+        x[i] = table[size_t{token} * width + i];
     return x;
 }
 
 Vector rmsnorm(const Vector& x, std::span<const float> weight, double eps) {
     double squares = 0.0;
-    for (double v : x) squares += v * v;
+    for (double v : x)
+        squares += v * v;
     const double scale = 1.0 / std::sqrt(squares / double(x.size()) + eps);
     Vector y(x.size());
-    for (size_t i = 0; i < x.size(); ++i) y[i] = x[i] * scale * weight[i];
+    for (size_t i = 0; i < x.size(); ++i)
+        y[i] = x[i] * scale * weight[i];
     return y;
 }
 
 Vector matvec(std::span<const float> weight, const Vector& x) {
     Vector y(weight.size() / x.size(), 0.0);
     for (size_t o = 0; o < y.size(); ++o)
-        for (size_t k = 0; k < x.size(); ++k) y[o] += double(weight[o * x.size() + k]) * x[k];
+        for (size_t k = 0; k < x.size(); ++k)
+            y[o] += double(weight[o * x.size() + k]) * x[k];
     return y;
 }
 
@@ -39,21 +43,25 @@ void rope(std::span<double> head, uint32_t position, double theta) {
     }
 }
 
-Vector attention(std::span<const double> query, std::span<const double> keys, std::span<const double> values, double scale) {
+Vector attention(std::span<const double> query, std::span<const double> keys, std::span<const double> values,
+                 double scale) {
     const size_t width = query.size(), n = keys.size() / width;
     Vector scores(n, 0.0);
     for (size_t j = 0; j < n; ++j)
-        for (size_t i = 0; i < width; ++i) scores[j] += scale * query[i] * keys[j * width + i];
+        for (size_t i = 0; i < width; ++i)
+            scores[j] += scale * query[i] * keys[j * width + i];
     const Vector weights = softmax(scores);
     Vector y(width, 0.0);
     for (size_t j = 0; j < n; ++j)
-        for (size_t i = 0; i < width; ++i) y[i] += weights[j] * values[j * width + i];
+        for (size_t i = 0; i < width; ++i)
+            y[i] += weights[j] * values[j * width + i];
     return y;
 }
 
 Vector swiglu(const Vector& gate, const Vector& up) {
     Vector y(gate.size());
-    for (size_t i = 0; i < y.size(); ++i) y[i] = gate[i] / (1.0 + std::exp(-gate[i])) * up[i];
+    for (size_t i = 0; i < y.size(); ++i)
+        y[i] = gate[i] / (1.0 + std::exp(-gate[i])) * up[i];
     return y;
 }
 
@@ -61,8 +69,10 @@ Vector softmax(std::span<const double> logits, double temperature) {
     const double largest = *std::max_element(logits.begin(), logits.end());
     Vector p(logits.size());
     double sum = 0.0;
-    for (size_t i = 0; i < p.size(); ++i) sum += p[i] = std::exp((logits[i] - largest) / temperature);
-    for (double& v : p) v /= sum;
+    for (size_t i = 0; i < p.size(); ++i)
+        sum += p[i] = std::exp((logits[i] - largest) / temperature);
+    for (double& v : p)
+        v /= sum;
     return p;
 }
 

@@ -22,7 +22,8 @@ Vector matvec(std::span<const float> weight, const Vector& x);
 void rope(std::span<double> head, uint32_t position, double theta);
 
 // One query head over its keys in order of position. keys, values: (n, head_dim) each.
-Vector attention(std::span<const double> query, std::span<const double> keys, std::span<const double> values, double scale);
+Vector attention(std::span<const double> query, std::span<const double> keys, std::span<const double> values,
+                 double scale);
 
 // silu(gate) · up
 Vector swiglu(const Vector& gate, const Vector& up);

@@ -35,7 +35,8 @@ float DataStream::uniform(float low, float high) {
 
 float DataStream::normal() {
     double sum = -6.0;
-    for (int i = 0; i < 12; ++i) sum += double(bits()) * 0x1p-32;
+    for (int i = 0; i < 12; ++i)
+        sum += double(bits()) * 0x1p-32;
     return static_cast<float>(sum);
 }
 

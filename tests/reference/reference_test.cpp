@@ -30,13 +30,13 @@ TEST(Half, knows_every_value_and_rounds_to_even) {
         }
         EXPECT_EQ(float_to_bfloat(bfloat_to_float(half)) | 0x40, half | 0x40);
     }
-    EXPECT_EQ(float_to_half(1.0f + 0x1p-11f), 0x3c00);           // tie: down to even
-    EXPECT_EQ(float_to_half(1.0f + 3 * 0x1p-11f), 0x3c02);       // tie: up to even
+    EXPECT_EQ(float_to_half(1.0f + 0x1p-11f), 0x3c00);     // tie: down to even
+    EXPECT_EQ(float_to_half(1.0f + 3 * 0x1p-11f), 0x3c02); // tie: up to even
     EXPECT_EQ(float_to_half(1.0f + 0x1p-11f + 0x1p-23f), 0x3c01);
     EXPECT_EQ(float_to_half(65519.9f), 0x7bff);
     EXPECT_EQ(float_to_half(65520.0f), 0x7c00);
-    EXPECT_EQ(float_to_half(0x1p-25f), 0);                       // half of the smallest: to even
-    EXPECT_EQ(float_to_half(0x1p-14f - 0x1p-26f), 0x0400);       // rounds into the normal numbers
+    EXPECT_EQ(float_to_half(0x1p-25f), 0);                 // half of the smallest: to even
+    EXPECT_EQ(float_to_half(0x1p-14f - 0x1p-26f), 0x0400); // rounds into the normal numbers
     EXPECT_EQ(float_to_bfloat(1.0f + 0x1p-8f), 0x3f80);
     EXPECT_EQ(float_to_bfloat(1.0f + 3 * 0x1p-8f), 0x3f82);
 }
@@ -66,7 +66,8 @@ TEST(Statistics, p_values_of_true_hypotheses_are_uniform) {
     }
     std::sort(p_values.begin(), p_values.end());
     double distance = 0.0;
-    for (size_t i = 0; i < 1000; ++i) distance = std::max(distance, std::fabs(p_values[i] - (double(i) + 0.5) / 1000));
+    for (size_t i = 0; i < 1000; ++i)
+        distance = std::max(distance, std::fabs(p_values[i] - (double(i) + 0.5) / 1000));
     EXPECT_LT(distance, 0.085); // Kolmogorov-Smirnov at 1e-6
 }
 
@@ -80,7 +81,8 @@ Table random_table(uint32_t vocab, DataStream& data, bool with_zeros) {
     Table table(vocab);
     for (Vector& row : table) {
         Vector logits(vocab);
-        for (double& l : logits) l = with_zeros && data.below(3) == 0 ? -INFINITY : 2.0 * data.normal();
+        for (double& l : logits)
+            l = with_zeros && data.below(3) == 0 ? -INFINITY : 2.0 * data.normal();
         logits[data.below(vocab)] = 0.0;
         row = softmax(logits);
     }
@@ -94,7 +96,8 @@ TEST(AcceptRule, the_theorem_holds) {
             const Table target = random_table(4, data, zeros), draft = random_table(4, data, zeros);
             const Vector joint = first_two(target, draft, 1, draft_len);
             for (uint32_t a = 0; a < 4; ++a)
-                for (uint32_t b = 0; b < 4; ++b) EXPECT_NEAR(joint[a * 4 + b], target[1][a] * target[a][b], 1e-14);
+                for (uint32_t b = 0; b < 4; ++b)
+                    EXPECT_NEAR(joint[a * 4 + b], target[1][a] * target[a][b], 1e-14);
         }
     }
 }
@@ -106,7 +109,8 @@ TEST(AcceptRule, equal_models_accept_everything) {
     // Theorem 3.5: one draft is accepted with probability Σ min(p, q).
     const Table draft = random_table(5, data, false);
     double overlap = 0.0;
-    for (size_t i = 0; i < 5; ++i) overlap += std::min(target[0][i], draft[0][i]);
+    for (size_t i = 0; i < 5; ++i)
+        overlap += std::min(target[0][i], draft[0][i]);
     EXPECT_NEAR(round_distribution(target, draft, 0, 1).accepted_len[1], overlap, 1e-14);
 }
 
@@ -114,7 +118,8 @@ ReferenceLlama tiny_llama() {
     DataStream data(4);
     auto weights = [&](size_t n) {
         std::vector<float> w(n);
-        for (float& v : w) v = 0.3f * data.normal();
+        for (float& v : w)
+            v = 0.3f * data.normal();
         return w;
     };
     ReferenceLlama model;
@@ -129,8 +134,10 @@ ReferenceLlama tiny_llama() {
 TEST(Llama, rope_sees_only_distances) {
     DataStream data(5);
     Vector q(8), k(8);
-    for (double& v : q) v = data.normal();
-    for (double& v : k) v = data.normal();
+    for (double& v : q)
+        v = data.normal();
+    for (double& v : k)
+        v = data.normal();
     auto score = [&](uint32_t at, uint32_t from) {
         Vector a = q, b = k;
         rope(a, at, 100.0);
@@ -164,7 +171,8 @@ TEST(Llama, a_half_cache_changes_little_but_something) {
     model.half_cache = true;
     const Vector rounded = model.forward(tokens).back();
     double difference = 0.0;
-    for (size_t i = 0; i < exact.size(); ++i) difference = std::max(difference, std::fabs(exact[i] - rounded[i]));
+    for (size_t i = 0; i < exact.size(); ++i)
+        difference = std::max(difference, std::fabs(exact[i] - rounded[i]));
     EXPECT_GT(difference, 0.0);
     EXPECT_LT(difference, 2e-3);
 }

@@ -14,7 +14,8 @@ double upper_gamma(double a, double x) {
     const double front = std::exp(-x + a * std::log(x) - std::lgamma(a));
     if (x < a + 1.0) {
         double term = 1.0 / a, sum = term;
-        for (double n = 1.0; term > sum * 1e-17; ++n) sum += term *= x / (a + n);
+        for (double n = 1.0; term > sum * 1e-17; ++n)
+            sum += term *= x / (a + n);
         return 1.0 - front * sum;
     }
     // Lentz's method for the continued fraction.
@@ -44,7 +45,8 @@ double noncentral_below(double x, double degrees, double noncentrality) {
 // Where a falling function of x crosses `value`.
 template <typename F> double solve(F f, double value, double high) {
     double low = 0.0;
-    for (int i = 0; i < 100; ++i) (f((low + high) / 2) > value ? low : high) = (low + high) / 2;
+    for (int i = 0; i < 100; ++i)
+        (f((low + high) / 2) > value ? low : high) = (low + high) / 2;
     return low;
 }
 
@@ -77,7 +79,8 @@ Fit fit(std::span<const uint64_t> counts, const Vector& probabilities) {
             merged.push_back(bin);
         }
     }
-    for (const auto& [expected, found] : merged) out.statistic += (found - expected) * (found - expected) / expected;
+    for (const auto& [expected, found] : merged)
+        out.statistic += (found - expected) * (found - expected) / expected;
     out.bins = static_cast<uint32_t>(merged.size());
     if (out.bins > 1) out.p_value = std::min(out.p_value, chi_square_p(out.statistic, out.bins - 1.0));
     return out;

@@ -13,8 +13,8 @@ double chi_square_p(double statistic, double degrees);
 struct Fit {
     double p_value = 1.0; // 0 when something impossible happened
     double statistic = 0.0;
-    uint32_t bins = 0;    // after merging those that expect fewer than 25
-    std::string note;     // the first impossible thing, if any
+    uint32_t bins = 0; // after merging those that expect fewer than 25
+    std::string note;  // the first impossible thing, if any
 };
 // Do these counts come from these probabilities (which sum to one)? Any hit where the probability is zero says no.
 Fit fit(std::span<const uint64_t> counts, const Vector& probabilities);

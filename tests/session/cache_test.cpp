@@ -17,6 +17,7 @@ EngineDesc pair(uint32_t slots, uint32_t context, DType cache = DType::f16) {
     desc.max_sequences = slots;
     desc.max_context = context;
     desc.cache_dtype = cache;
+    desc.adjust_tuning = [](Tuning& tuning) { tuning.prompt_by_rows = false; }; // two families in one cache
     return desc;
 }
 

@@ -10,6 +10,10 @@ using namespace test;
 
 constexpr uint32_t kVocab = 2999;
 
+void both_families(Tuning& tuning) {
+    tuning.prompt_by_rows = false;
+}
+
 EngineDesc pair() {
     EngineDesc desc;
     desc.target_synthetic = random_model({.d = 100, .layers = 5, .heads = 3, .head_dim = 64, .ffn = 701, .vocab = kVocab, .scale = 0.15f}, 1);
@@ -17,6 +21,7 @@ EngineDesc pair() {
     desc.max_sequences = 4;
     desc.max_context = 160;
     desc.max_draft_len = 4;
+    desc.adjust_tuning = both_families;
     return desc;
 }
 
@@ -110,6 +115,7 @@ TEST(Devices, sharded_weights_change_no_bit) {
 TEST(Devices, shared_memory_reductions_change_no_bit) {
     EngineDesc desc = pair();
     desc.adjust_tuning = [](Tuning& tuning) {
+        both_families(tuning);
         tuning.subgroup = tuning.wide = false;
         tuning.pinned_subgroup_size = 0;
     };
@@ -122,10 +128,11 @@ TEST(Devices, shared_memory_reductions_change_no_bit) {
 TEST(Devices, bit_neutral_knobs_are) {
     EngineDesc desc = pair();
     desc.adjust_tuning = [](Tuning& tuning) {
+        both_families(tuning);
         tuning.wide = false;
         tuning.matvec_rows = {1, 3, 8};
         tuning.matvec_teams = 3;
-        tuning.matvec_outs = 3;
+        tuning.matvec_outs = 2;
         tuning.matmul_rows = 4;
     };
     auto engine = make_engine(desc);
@@ -139,6 +146,7 @@ class Lanes : public ::testing::TestWithParam<uint32_t> {};
 TEST_P(Lanes, greedy_text_is_plain_text) {
     EngineDesc desc = pair();
     desc.adjust_tuning = [](Tuning& tuning) {
+        both_families(tuning);
         tuning.subgroup = tuning.wide = false;
         tuning.pinned_subgroup_size = 0;
         tuning.lanes = GetParam();

@@ -14,9 +14,14 @@ struct GoldenCase {
     const char* model;
     DType cache;
 };
-// f32 arithmetic over 8 layers leaves errors of some 1e-5 in logits of size 15; an f16 cache rounds every key and value
-// to 2^-11, and some hundred of these roundings of random sign meet in a logit. The pair's README states these margins.
-double tolerance(DType cache) {
+// What rounding may do to a logit. f32 arithmetic over 8 layers was seen to leave errors of 5e-6 in logits of size 15; an
+// f16 cache rounds every key and value to 2^-11, and some hundred roundings of random sign meet in a logit: 3e-3 was
+// seen. Other devices have other exp and other reduction trees.
+double logit_tolerance(DType cache) {
+    return cache == DType::f16 ? 1e-2 : 1e-4;
+}
+// Above this margin rounding cannot change the winner (the pair's README).
+double token_margin(DType cache) {
     return cache == DType::f16 ? 2e-2 : 2e-3;
 }
 
@@ -30,7 +35,7 @@ TEST_P(Goldens, logits_and_greedy_tokens) {
     desc.cache_dtype = GetParam().cache;
     auto engine = make_engine(desc);
     ASSERT_TRUE(engine);
-    const double margin = tolerance(GetParam().cache);
+    const double tolerance = logit_tolerance(GetParam().cache), margin = token_margin(GetParam().cache);
     const auto goldens = read_goldens();
     ASSERT_EQ(goldens.size(), 12u);
     std::vector<Job> jobs;
@@ -43,12 +48,12 @@ TEST_P(Goldens, logits_and_greedy_tokens) {
         const auto logits = last_logits(*engine);
         for (size_t i = 0; i < 16; ++i) {
             const double error = std::abs(static_cast<double>(logits[last["id"][i].get<uint32_t>()]) - last["logit"][i].get<double>());
-            EXPECT_LE(error, margin) << golden["prompt"] << ", logit " << i;
+            EXPECT_LE(error, tolerance) << golden["prompt"] << ", logit " << i;
             worst = std::max(worst, error);
         }
         // Nothing else is larger.
         const double smallest = last["logit"][15].get<double>();
-        EXPECT_LE(std::count_if(logits.begin(), logits.end(), [&](float x) { return static_cast<double>(x) > smallest + margin; }), 15);
+        EXPECT_LE(std::count_if(logits.begin(), logits.end(), [&](float x) { return static_cast<double>(x) > smallest + tolerance; }), 15);
         jobs.push_back({.prompt = ids, .max_tokens = 64});
     }
     const auto answers = run_jobs(*engine, jobs);
@@ -58,7 +63,7 @@ TEST_P(Goldens, logits_and_greedy_tokens) {
         for (size_t t = 0; t < 64 && golden["margins"][t].get<double>() > margin; ++t, ++compared)
             ASSERT_EQ(answers[i].tokens[t], golden["greedy"][t].get<uint32_t>()) << goldens[i]["prompt"] << ", token " << t;
     }
-    EXPECT_GT(compared, 12u * 64u / 2u);
+    EXPECT_GT(compared, 12u * 64u * 2u / 5u);
     RecordProperty("worst_logit_error", std::to_string(worst));
     RecordProperty("tokens_compared", static_cast<int>(compared));
     std::printf("%s: worst logit error %.2e, %u tokens compared\n", GetParam().model, worst, compared);

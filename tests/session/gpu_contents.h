@@ -10,23 +10,26 @@
 
 namespace auspex::test {
 
-// Records, submits and waits, behind everything under way.
-inline void run_recorded(Device& device, const std::function<void(Recording&)>& record) {
-    auto made = Recording::create(device, 0);
-    ASSERT_TRUE(made.ok()) << made.status().message();
-    Recording& cmd = *made.value();
-    cmd.begin_segment("test");
-    record(cmd);
-    cmd.end_segment();
-    Status status = cmd.finish();
+// Every segment of a recording that is complete, behind everything under way.
+inline void submit_and_wait(Device& device, Recording& cmd) {
+    const Status status = cmd.finish();
     ASSERT_TRUE(status.ok()) << status.message();
     VkFenceCreateInfo info = {VK_STRUCTURE_TYPE_FENCE_CREATE_INFO, nullptr, 0};
     VkFence fence = VK_NULL_HANDLE;
     ASSERT_EQ(device.vk.CreateFence(device.handle, &info, nullptr, &fence), VK_SUCCESS);
-    VkCommandBuffer segment = cmd.segment(0);
-    EXPECT_TRUE(device.submit(&segment, 1, fence).ok());
+    std::vector<VkCommandBuffer> segments;
+    for (uint32_t i = 0; i < cmd.n_segments(); ++i) segments.push_back(cmd.segment(i));
+    EXPECT_TRUE(device.submit(segments.data(), static_cast<uint32_t>(segments.size()), fence).ok());
     EXPECT_EQ(device.vk.WaitForFences(device.handle, 1, &fence, VK_TRUE, 120'000'000'000), VK_SUCCESS);
     device.vk.DestroyFence(device.handle, fence, nullptr);
+}
+inline void run_recorded(Device& device, const std::function<void(Recording&)>& record) {
+    auto made = Recording::create(device, 0);
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    made.value()->begin_segment("test");
+    record(*made.value());
+    made.value()->end_segment();
+    submit_and_wait(device, *made.value());
 }
 
 template <typename T> std::vector<T> read_back(Device& device, BufferView view) {

@@ -73,12 +73,15 @@ struct TwinCase {
     const char* name;
     DType weights, cache;
     float temperature;
+    bool prompt_by_rows;
 };
 class Twins : public ::testing::TestWithParam<TwinCase> {
   protected:
     std::unique_ptr<Engine> make(uint32_t slots, uint32_t context = 512) {
         const SyntheticModel model = random_model({.d = 72, .layers = 2, .heads = 3, .ffn = 100, .vocab = 203, .dtype = GetParam().weights, .scale = 0.3f}, 5, 1024);
-        return make_engine(pair(model, model, slots, context, GetParam().cache));
+        EngineDesc desc = pair(model, model, slots, context, GetParam().cache);
+        desc.adjust_tuning = [](Tuning& tuning) { tuning.prompt_by_rows = GetParam().prompt_by_rows; };
+        return make_engine(desc);
     }
 };
 
@@ -162,8 +165,8 @@ TEST_P(Twins, every_draft_is_accepted_up_to_the_end_of_the_context) {
 }
 
 INSTANTIATE_TEST_SUITE_P(model, Twins,
-                         ::testing::Values(TwinCase{"greedy_f32", DType::f32, DType::f32, 0.0f}, TwinCase{"sampled_f32", DType::f32, DType::f32, 1.0f},
-                                           TwinCase{"greedy_bf16_f16", DType::bf16, DType::f16, 0.0f}, TwinCase{"sampled_f16", DType::f16, DType::f16, 1.0f}),
+                         ::testing::Values(TwinCase{"greedy_f32", DType::f32, DType::f32, 0.0f, false}, TwinCase{"sampled_f32", DType::f32, DType::f32, 1.0f, false},
+                                           TwinCase{"greedy_bf16_f16", DType::bf16, DType::f16, 0.0f, true}, TwinCase{"sampled_f16", DType::f16, DType::f16, 1.0f, false}),
                          [](const auto& at) { return at.param.name; });
 
 } // namespace

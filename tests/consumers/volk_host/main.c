@@ -25,6 +25,19 @@ static VKAPI_ATTR VkResult VKAPI_CALL trap_buffer(VkDevice device, const VkBuffe
     return VK_ERROR_UNKNOWN;
 }
 
+/* The host's own submissions and the engine's never meet. */
+static int n_locks, n_unlocks;
+static void lock_queue(void* user_data) {
+    (void)user_data;
+    if (n_locks != n_unlocks) ++traps_sprung;
+    ++n_locks;
+}
+static void unlock_queue(void* user_data) {
+    (void)user_data;
+    ++n_unlocks;
+    if (n_locks != n_unlocks) ++traps_sprung;
+}
+
 static int fail(const char* what) {
     fprintf(stderr, "volk host: %s\n", what);
     return 1;
@@ -82,6 +95,8 @@ int main(int argc, char** argv) {
     lent.queue_family = (uint32_t)family;
     lent.api_version = VK_API_VERSION_1_1;
     vkGetDeviceQueue(device, (uint32_t)family, 0, &lent.queue);
+    lent.lock_queue = lock_queue;
+    lent.unlock_queue = unlock_queue;
     desc.header.next = &lent;
     desc.target_path = argv[1];
     desc.draft_path = argv[2];
@@ -95,7 +110,8 @@ int main(int argc, char** argv) {
     result = tell_story(&desc, 12);
     if (vkCmdDispatch != trap_dispatch || vkQueueSubmit != trap_submit || vkCreateBuffer != trap_buffer)
         return fail("the engine replaced the host's entry points");
-    if (traps_sprung != 0) return fail("the engine called through the host's entry points");
+    if (traps_sprung != 0) return fail("the engine called through the host's entry points, or did not lock in pairs");
+    if (n_locks == 0 || n_locks != n_unlocks) return fail("the engine submitted without the host's lock");
     vkCmdDispatch = own_dispatch;
     vkQueueSubmit = own_submit;
     vkCreateBuffer = own_buffer;

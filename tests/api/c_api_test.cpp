@@ -1,0 +1,598 @@
+// The C interface as its header promises it: structs of any size, refused arguments, sequences that are gone, text in
+// small pieces; an error changes nothing.
+#include <auspex/auspex.h>
+#include <auspex/auspex_tools.h>
+#include <auspex/auspex_vulkan.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <gtest/gtest.h>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace {
+
+// ---- structs ----------------------------------------------------------------------------------------------------------
+
+// Every init function, by size of its struct and its type.
+struct InitCase {
+    const char* name;
+    size_t size;
+    auspex_struct_type type;
+    std::function<auspex_status(void*, size_t)> init;
+};
+template <typename T> InitCase init_case(const char* name, auspex_struct_type type, auspex_status (*init)(T*, size_t)) {
+    return {name, sizeof(T), type, [init](void* at, size_t size) { return init(static_cast<T*>(at), size); }};
+}
+std::vector<InitCase> init_cases() {
+    return {init_case("engine_desc", AUSPEX_TYPE_ENGINE_DESC, auspex_engine_desc_init),
+            init_case("engine_info", AUSPEX_TYPE_ENGINE_INFO, auspex_engine_info_init),
+            init_case("step_result", AUSPEX_TYPE_STEP_RESULT, auspex_step_result_init),
+            init_case("sequence_desc", AUSPEX_TYPE_SEQUENCE_DESC, auspex_sequence_desc_init),
+            init_case("sequence_stats", AUSPEX_TYPE_SEQUENCE_STATS, auspex_sequence_stats_init),
+            init_case("vulkan_device", AUSPEX_TYPE_VULKAN_DEVICE, auspex_vulkan_device_init),
+            init_case("device_info", AUSPEX_TYPE_DEVICE_INFO, auspex_device_info_init),
+            init_case("model_info", AUSPEX_TYPE_MODEL_INFO, auspex_model_info_init),
+            init_case("synthetic_models", AUSPEX_TYPE_SYNTHETIC_MODELS, auspex_synthetic_models_init)};
+}
+
+TEST(CApiStructs, InitWritesExactlyTheSizeThatIsSaid) {
+    for (const InitCase& one : init_cases()) {
+        SCOPED_TRACE(one.name);
+        std::vector<unsigned char> full(one.size, 0x5a);
+        ASSERT_EQ(one.init(full.data(), one.size), AUSPEX_OK);
+        for (size_t size = sizeof(auspex_header); size <= one.size + 64; ++size) {
+            alignas(16) unsigned char buffer[4096];
+            ASSERT_LE(size + 16, sizeof buffer);
+            std::memset(buffer, 0x5a, sizeof buffer);
+            ASSERT_EQ(one.init(buffer, size), AUSPEX_OK);
+            auspex_header header;
+            std::memcpy(&header, buffer, sizeof header);
+            EXPECT_EQ(header.type, one.type);
+            EXPECT_EQ(header.size, size);
+            EXPECT_EQ(header.next, nullptr);
+            // What an older caller has of the struct gets the same defaults, what a newer one has more is zero.
+            for (size_t i = sizeof header; i < size; ++i) ASSERT_EQ(buffer[i], i < one.size ? full[i] : 0) << "byte " << i << " of " << size;
+            for (size_t i = size; i < size + 16; ++i) ASSERT_EQ(buffer[i], 0x5a) << "wrote beyond " << size;
+        }
+    }
+}
+
+TEST(CApiStructs, InitRefusesLessThanAHeaderAndNull) {
+    for (const InitCase& one : init_cases()) {
+        SCOPED_TRACE(one.name);
+        unsigned char buffer[sizeof(auspex_header)];
+        std::memset(buffer, 0x5a, sizeof buffer);
+        for (size_t size = 0; size < sizeof(auspex_header); ++size) EXPECT_EQ(one.init(buffer, size), AUSPEX_ERROR_INVALID_ARGUMENT);
+        for (unsigned char byte : buffer) EXPECT_EQ(byte, 0x5a);
+        EXPECT_EQ(one.init(nullptr, one.size), AUSPEX_ERROR_INVALID_ARGUMENT);
+    }
+}
+
+TEST(CApiStructs, StatusTextsAreDistinctLines) {
+    std::set<std::string> texts;
+    const int last = AUSPEX_ERROR_NO_DEVICE;
+    for (int status = AUSPEX_FINISHED; status >= last; --status) {
+        const std::string text = auspex_status_text(static_cast<auspex_status>(status));
+        EXPECT_FALSE(text.empty());
+        EXPECT_EQ(text.find('\n'), std::string::npos);
+        EXPECT_TRUE(texts.insert(text).second) << status << ": " << text;
+    }
+    EXPECT_EQ(texts.count("unknown status"), 0u);
+    EXPECT_STREQ(auspex_status_text(static_cast<auspex_status>(12345)), "unknown status");
+    EXPECT_EQ(auspex_version(), AUSPEX_VERSION_MAJOR << 22 | AUSPEX_VERSION_MINOR << 12 | AUSPEX_VERSION_PATCH);
+}
+
+// ---- engines ----------------------------------------------------------------------------------------------------------
+
+struct Log {
+    std::vector<std::string> errors;
+    static void write(void* user_data, auspex_log_level level, const char* message) {
+        if (level == AUSPEX_LOG_ERROR) static_cast<Log*>(user_data)->errors.push_back(message);
+        EXPECT_EQ(std::strchr(message, '\n'), nullptr) << message;
+    }
+};
+
+auspex_engine_desc pair_desc(Log* log) {
+    auspex_engine_desc desc;
+    EXPECT_EQ(auspex_engine_desc_init(&desc, sizeof desc), AUSPEX_OK);
+    desc.target_path = AUSPEX_PAIR_DIR "/target";
+    desc.draft_path = AUSPEX_PAIR_DIR "/draft";
+    desc.max_context = 256;
+    desc.max_sequences = 3;
+    desc.log = Log::write;
+    desc.log_user_data = log;
+    return desc;
+}
+
+class CApiTest : public ::testing::Test {
+  protected:
+    static void SetUpTestSuite() {
+        const auspex_engine_desc desc = pair_desc(&log_);
+        ASSERT_EQ(auspex_engine_create(&desc, &engine_), AUSPEX_OK);
+    }
+    static void TearDownTestSuite() {
+        auspex_engine_destroy(engine_);
+        engine_ = nullptr;
+    }
+    void SetUp() override { log_.errors.clear(); }
+
+    static auspex_sequence_desc prompt(const char* text, uint32_t max_tokens, float temperature = 0, uint64_t seed = 3) {
+        auspex_sequence_desc desc;
+        EXPECT_EQ(auspex_sequence_desc_init(&desc, sizeof desc), AUSPEX_OK);
+        desc.prompt_text = text;
+        desc.prompt_text_bytes = std::strlen(text);
+        desc.max_tokens = max_tokens;
+        desc.temperature = temperature;
+        desc.seed = seed;
+        desc.ignore_eos = 1;
+        return desc;
+    }
+    static auspex_sequence create(const auspex_sequence_desc& desc) {
+        auspex_sequence sequence = {0};
+        EXPECT_EQ(auspex_sequence_create(engine_, &desc, &sequence), AUSPEX_OK);
+        EXPECT_NE(sequence.id, 0u);
+        return sequence;
+    }
+    static void finish() {
+        for (;;) {
+            const auspex_status status = auspex_engine_step(engine_, 0, nullptr);
+            ASSERT_GE(status, 0);
+            if (status == AUSPEX_FINISHED) return;
+            ASSERT_GE(auspex_engine_wait(engine_, 10'000), 0);
+        }
+    }
+    static std::vector<auspex_token> tokens_of(auspex_sequence sequence) {
+        std::vector<auspex_token> tokens(512);
+        size_t count = 0;
+        EXPECT_EQ(auspex_sequence_read_tokens(engine_, sequence, tokens.data(), tokens.size(), &count), AUSPEX_OK);
+        tokens.resize(count);
+        return tokens;
+    }
+    // An error that the engine could tell of, and did.
+    void expect_refused(auspex_status status, auspex_status expected = AUSPEX_ERROR_INVALID_ARGUMENT) {
+        EXPECT_EQ(status, expected);
+        ASSERT_EQ(log_.errors.size(), 1u) << "an error is told once";
+        EXPECT_FALSE(log_.errors[0].empty());
+        log_.errors.clear();
+    }
+
+    static inline Log log_;
+    static inline auspex_engine* engine_ = nullptr;
+};
+
+TEST(CApiEngine, WrongDescriptionsGiveNoEngine) {
+    auspex_engine* const sentinel = reinterpret_cast<auspex_engine*>(&auspex_version);
+    struct Case {
+        auspex_status status;
+        std::function<void(auspex_engine_desc&)> change;
+        bool told = true;
+    };
+    for (const Case& one : std::vector<Case>{
+             {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_engine_desc& d) { d.header.type = AUSPEX_TYPE_STEP_RESULT; }, false},
+             {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_engine_desc& d) { d.header.size = 4; }, false},
+             {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_engine_desc& d) { d.target_path = nullptr; }},
+             {AUSPEX_ERROR_NOT_FOUND, [](auspex_engine_desc& d) { d.target_path = "/no/such/model"; }},
+             {AUSPEX_ERROR_NOT_FOUND, [](auspex_engine_desc& d) { d.draft_path = "/no/such/model"; }},
+             {AUSPEX_ERROR_NO_DEVICE, [](auspex_engine_desc& d) { d.device = "no such device"; }},
+             {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_engine_desc& d) { d.max_sequences = 0; }},
+             {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_engine_desc& d) { d.max_sequences = 0xffffffffu; }},
+             {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_engine_desc& d) { d.max_context = 0xffffffffu; }},
+             {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_engine_desc& d) { d.max_draft_len = AUSPEX_MAX_DRAFT_LEN + 1; }},
+             {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_engine_desc& d) { d.cache_type = static_cast<auspex_cache_type>(77); }}}) {
+        Log log;
+        auspex_engine_desc desc = pair_desc(&log);
+        one.change(desc);
+        auspex_engine* engine = sentinel;
+        EXPECT_EQ(auspex_engine_create(&desc, &engine), one.status) << (log.errors.empty() ? "" : log.errors[0]);
+        EXPECT_EQ(engine, nullptr);
+        EXPECT_EQ(log.errors.size(), one.told ? 1u : 0u);
+    }
+    auspex_engine* engine = sentinel;
+    EXPECT_EQ(auspex_engine_create(nullptr, &engine), AUSPEX_ERROR_INVALID_ARGUMENT);
+    EXPECT_EQ(engine, nullptr);
+    const auspex_engine_desc desc = pair_desc(nullptr);
+    EXPECT_EQ(auspex_engine_create(&desc, nullptr), AUSPEX_ERROR_INVALID_ARGUMENT);
+    auspex_engine_destroy(nullptr);
+}
+
+// A caller compiled against an older header, whose desc ended after max_sequences.
+TEST(CApiEngine, ShorterDescriptionsMeanTheDefaults) {
+    auspex_engine_desc desc;
+    const size_t size = offsetof(auspex_engine_desc, max_context);
+    std::memset(&desc, 0xff, sizeof desc);
+    ASSERT_EQ(auspex_engine_desc_init(&desc, size), AUSPEX_OK);
+    desc.target_path = AUSPEX_PAIR_DIR "/target";
+    desc.draft_path = AUSPEX_PAIR_DIR "/draft";
+    auspex_engine* engine = nullptr;
+    ASSERT_EQ(auspex_engine_create(&desc, &engine), AUSPEX_OK);
+    auspex_engine_info info;
+    ASSERT_EQ(auspex_engine_info_init(&info, sizeof info), AUSPEX_OK);
+    ASSERT_EQ(auspex_engine_get_info(engine, &info), AUSPEX_OK);
+    EXPECT_EQ(info.max_sequences, 1u);
+    EXPECT_EQ(info.max_draft_len, 8u);
+    EXPECT_EQ(info.has_draft, 1u);
+    EXPECT_NE(info.device_name[0], '\0');
+    EXPECT_NE(info.numerics_id[0], '\0');
+    EXPECT_GT(info.target_weights_bytes, info.draft_weights_bytes);
+    EXPECT_GT(info.device_memory_bytes, info.target_weights_bytes);
+
+    // And an older info: only what it has is written.
+    auspex_engine_info old;
+    std::memset(&old, 0x5a, sizeof old);
+    const size_t old_size = offsetof(auspex_engine_info, max_context);
+    ASSERT_EQ(auspex_engine_info_init(&old, old_size), AUSPEX_OK);
+    ASSERT_EQ(auspex_engine_get_info(engine, &old), AUSPEX_OK);
+    EXPECT_EQ(old.vocab_size, info.vocab_size);
+    EXPECT_EQ(old.max_context, 0x5a5a5a5au);
+    EXPECT_EQ(old.header.size, old_size);
+    auspex_engine_destroy(engine);
+}
+
+TEST_F(CApiTest, NullArgumentsAreRefused) {
+    auspex_sequence sequence = {0};
+    const auspex_sequence_desc desc = prompt("A", 1);
+    auspex_sequence_stats stats;
+    auspex_sequence_stats_init(&stats, sizeof stats);
+    size_t count = 77;
+    char text[8];
+    uint32_t ids[8];
+    auspex_token tokens[8];
+    const auspex_status bad = AUSPEX_ERROR_INVALID_ARGUMENT;
+    EXPECT_EQ(auspex_engine_step(nullptr, 0, nullptr), bad);
+    EXPECT_EQ(auspex_engine_wait(nullptr, 0), bad);
+    EXPECT_EQ(auspex_engine_get_info(nullptr, nullptr), bad);
+    EXPECT_EQ(auspex_engine_tokenize(nullptr, "a", 1, 0, ids, 8, &count), bad);
+    EXPECT_EQ(auspex_sequence_create(nullptr, &desc, &sequence), bad);
+    EXPECT_EQ(auspex_sequence_fork(nullptr, sequence, &desc, &sequence), bad);
+    EXPECT_EQ(auspex_sequence_destroy(nullptr, sequence), bad);
+    EXPECT_EQ(auspex_sequence_cancel(nullptr, sequence), bad);
+    EXPECT_EQ(auspex_sequence_set_draft_len(nullptr, sequence, 1), bad);
+    EXPECT_EQ(auspex_sequence_read_tokens(nullptr, sequence, tokens, 8, &count), bad);
+    EXPECT_EQ(auspex_sequence_read_text(nullptr, sequence, text, 8, &count), bad);
+    EXPECT_EQ(auspex_sequence_get_prompt(nullptr, sequence, ids, 8, &count), bad);
+    EXPECT_EQ(auspex_sequence_get_stats(nullptr, sequence, &stats), bad);
+    EXPECT_TRUE(log_.errors.empty());
+
+    expect_refused(auspex_engine_get_info(engine_, nullptr));
+    expect_refused(auspex_engine_tokenize(engine_, nullptr, 1, 0, ids, 8, &count));
+    expect_refused(auspex_engine_tokenize(engine_, "a", 1, 0, nullptr, 8, &count));
+    expect_refused(auspex_engine_tokenize(engine_, "a", 1, 0, ids, 8, nullptr));
+    expect_refused(auspex_sequence_create(engine_, nullptr, &sequence));
+    expect_refused(auspex_sequence_create(engine_, &desc, nullptr));
+    const auspex_sequence live = create(desc);
+    expect_refused(auspex_sequence_fork(engine_, live, nullptr, &sequence));
+    expect_refused(auspex_sequence_fork(engine_, live, &desc, nullptr));
+    expect_refused(auspex_sequence_read_tokens(engine_, live, nullptr, 1, &count));
+    expect_refused(auspex_sequence_read_tokens(engine_, live, tokens, 1, nullptr));
+    expect_refused(auspex_sequence_read_text(engine_, live, nullptr, 1, &count));
+    expect_refused(auspex_sequence_read_text(engine_, live, text, 1, nullptr));
+    expect_refused(auspex_sequence_get_prompt(engine_, live, nullptr, 1, &count));
+    expect_refused(auspex_sequence_get_prompt(engine_, live, ids, 1, nullptr));
+    expect_refused(auspex_sequence_get_stats(engine_, live, nullptr));
+    EXPECT_EQ(count, 77u);
+    EXPECT_EQ(sequence.id, 0u);
+    // Nothing to write to, nothing to write: fine.
+    EXPECT_EQ(auspex_sequence_read_text(engine_, live, nullptr, 0, &count), AUSPEX_OK);
+    EXPECT_EQ(auspex_sequence_read_tokens(engine_, live, nullptr, 0, &count), AUSPEX_OK);
+    EXPECT_EQ(count, 0u);
+    EXPECT_EQ(auspex_sequence_destroy(engine_, live), AUSPEX_OK);
+}
+
+TEST_F(CApiTest, StructsOfTheWrongTypeAreRefusedBeforeAnythingIsDone) {
+    const auspex_sequence sequence = create(prompt("Once", 5));
+    auspex_sequence_stats wrong;
+    auspex_sequence_stats_init(&wrong, sizeof wrong);
+    expect_refused(auspex_engine_step(engine_, 0, reinterpret_cast<auspex_step_result*>(&wrong)));
+    auspex_step_result result;
+    auspex_step_result_init(&result, sizeof result);
+    expect_refused(auspex_sequence_get_stats(engine_, sequence, reinterpret_cast<auspex_sequence_stats*>(&result)));
+    expect_refused(auspex_engine_get_info(engine_, reinterpret_cast<auspex_engine_info*>(&result)));
+    auspex_sequence other = {55};
+    expect_refused(auspex_sequence_create(engine_, reinterpret_cast<auspex_sequence_desc*>(&result), &other));
+    EXPECT_EQ(other.id, 55u);
+    // The refused step did nothing: the prompt is still unread.
+    auspex_sequence_stats stats;
+    auspex_sequence_stats_init(&stats, sizeof stats);
+    EXPECT_EQ(auspex_sequence_get_stats(engine_, sequence, &stats), AUSPEX_OK);
+    EXPECT_LT(stats.prompt_ms, 0.0);
+    EXPECT_EQ(auspex_engine_step(engine_, 0, &result), AUSPEX_PENDING);
+    EXPECT_EQ(result.n_active, 1u);
+    EXPECT_EQ(result.header.size, sizeof result);
+    finish();
+    EXPECT_EQ(auspex_sequence_destroy(engine_, sequence), AUSPEX_OK);
+}
+
+TEST_F(CApiTest, SequencesThatAreGoneStayGone) {
+    const auspex_sequence gone = create(prompt("Once", 3));
+    ASSERT_EQ(auspex_sequence_destroy(engine_, gone), AUSPEX_OK);
+    const auspex_sequence live = create(prompt("Once", 3)); // takes the slot, not the id
+    EXPECT_NE(live.id, gone.id);
+    const auspex_sequence_desc fork_desc = [] {
+        auspex_sequence_desc desc;
+        auspex_sequence_desc_init(&desc, sizeof desc);
+        return desc;
+    }();
+    for (auspex_sequence stale : {gone, auspex_sequence{0}, auspex_sequence{live.id + 1000}, auspex_sequence{~0ull}}) {
+        size_t count = 77;
+        char text[8];
+        uint32_t ids[8];
+        auspex_token tokens[8];
+        auspex_sequence_stats stats;
+        auspex_sequence_stats_init(&stats, sizeof stats);
+        auspex_sequence other = {55};
+        expect_refused(auspex_sequence_destroy(engine_, stale));
+        expect_refused(auspex_sequence_cancel(engine_, stale));
+        expect_refused(auspex_sequence_set_draft_len(engine_, stale, 2));
+        expect_refused(auspex_sequence_read_tokens(engine_, stale, tokens, 8, &count));
+        expect_refused(auspex_sequence_read_text(engine_, stale, text, 8, &count));
+        expect_refused(auspex_sequence_get_prompt(engine_, stale, ids, 8, &count));
+        expect_refused(auspex_sequence_get_stats(engine_, stale, &stats));
+        expect_refused(auspex_sequence_fork(engine_, stale, &fork_desc, &other));
+        EXPECT_EQ(count, 77u);
+        EXPECT_EQ(other.id, 55u);
+        EXPECT_EQ(stats.predicted_n, 0u);
+    }
+    finish();
+    EXPECT_EQ(tokens_of(live).size(), 3u);
+    EXPECT_EQ(auspex_sequence_destroy(engine_, live), AUSPEX_OK);
+}
+
+TEST_F(CApiTest, WrongRequestsAreRefusedAndTakeNoSlot) {
+    uint32_t high[] = {1, 0xffffffffu};
+    std::vector<uint32_t> long_prompt(256, 5);
+    struct Case {
+        auspex_status status;
+        std::function<void(auspex_sequence_desc&)> change;
+    };
+    const std::vector<Case> cases = {
+        {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_sequence_desc& d) { d.prompt_text_bytes = 0; }},
+        {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_sequence_desc& d) { d.prompt_text = nullptr; }},
+        {AUSPEX_ERROR_INVALID_ARGUMENT, [&](auspex_sequence_desc& d) { d.prompt_tokens = high; }}, // none of them
+        {AUSPEX_ERROR_INVALID_ARGUMENT, [&](auspex_sequence_desc& d) { d.prompt_tokens = high, d.prompt_token_count = 2; }},
+        {AUSPEX_ERROR_CAPACITY, [&](auspex_sequence_desc& d) { d.prompt_tokens = long_prompt.data(), d.prompt_token_count = 256; }},
+        {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_sequence_desc& d) { d.temperature = -1; }},
+        {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_sequence_desc& d) { d.temperature = NAN; }},
+        {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_sequence_desc& d) { d.temperature = INFINITY; }},
+        {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_sequence_desc& d) { d.draft_len = 9; }},
+        {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_sequence_desc& d) { d.draft_len = 0xffffffffu; }},
+    };
+    for (size_t i = 0; i < cases.size(); ++i) {
+        auspex_sequence_desc desc = prompt("Once", 3);
+        cases[i].change(desc);
+        auspex_sequence sequence = {55};
+        SCOPED_TRACE(i);
+        expect_refused(auspex_sequence_create(engine_, &desc, &sequence), cases[i].status);
+        EXPECT_EQ(sequence.id, 55u);
+    }
+    // All three slots are free; a fourth sequence is one too many.
+    std::vector<auspex_sequence> all;
+    for (int i = 0; i < 3; ++i) all.push_back(create(prompt("Once", 3)));
+    const auspex_sequence_desc desc = prompt("Once", 3);
+    auspex_sequence sequence = {55};
+    expect_refused(auspex_sequence_create(engine_, &desc, &sequence), AUSPEX_ERROR_CAPACITY);
+    expect_refused(auspex_sequence_set_draft_len(engine_, all[0], 9));
+    for (auspex_sequence one : all) EXPECT_EQ(auspex_sequence_destroy(engine_, one), AUSPEX_OK);
+    // A fork has no prompt of its own.
+    const auspex_sequence source = create(prompt("Once", 3));
+    expect_refused(auspex_sequence_fork(engine_, source, &desc, &sequence));
+    auspex_sequence_desc by_tokens;
+    auspex_sequence_desc_init(&by_tokens, sizeof by_tokens);
+    by_tokens.prompt_tokens = high;
+    expect_refused(auspex_sequence_fork(engine_, source, &by_tokens, &sequence));
+    EXPECT_EQ(sequence.id, 55u);
+    EXPECT_EQ(auspex_sequence_destroy(engine_, source), AUSPEX_OK);
+    finish();
+}
+
+TEST_F(CApiTest, EverythingIsCopied) {
+    const std::vector<auspex_token> expected = [&] {
+        const auspex_sequence sequence = create(prompt("The cat sat", 20));
+        finish();
+        const std::vector<auspex_token> tokens = tokens_of(sequence);
+        auspex_sequence_destroy(engine_, sequence);
+        return tokens;
+    }();
+    ASSERT_EQ(expected.size(), 20u);
+    std::string text = "The cat sat";
+    auspex_sequence_desc desc = prompt(text.c_str(), 20);
+    const auspex_sequence sequence = create(desc);
+    text.assign(text.size(), 'x');
+    std::memset(&desc, 0xff, sizeof desc);
+    finish();
+    const std::vector<auspex_token> tokens = tokens_of(sequence);
+    ASSERT_EQ(tokens.size(), expected.size());
+    for (size_t i = 0; i < tokens.size(); ++i) EXPECT_EQ(tokens[i].id, expected[i].id);
+    EXPECT_EQ(auspex_sequence_destroy(engine_, sequence), AUSPEX_OK);
+}
+
+TEST_F(CApiTest, TokensThatDoNotFitAreCounted) {
+    const std::string text = "One day, a girl named Lily went to the park.";
+    size_t count = 0, again = 0;
+    ASSERT_EQ(auspex_engine_tokenize(engine_, text.data(), text.size(), 1, nullptr, 0, &count), AUSPEX_OK);
+    ASSERT_GT(count, 5u);
+    std::vector<uint32_t> ids(count), few(3, 0x5a5a5a5a);
+    ASSERT_EQ(auspex_engine_tokenize(engine_, text.data(), text.size(), 1, ids.data(), count, &again), AUSPEX_OK);
+    EXPECT_EQ(again, count);
+    EXPECT_EQ(auspex_engine_tokenize(engine_, text.data(), text.size(), 1, few.data(), 2, &again), AUSPEX_ERROR_CAPACITY);
+    EXPECT_EQ(again, count);
+    EXPECT_EQ(few, (std::vector<uint32_t>{ids[0], ids[1], 0x5a5a5a5a}));
+    const auspex_sequence sequence = create(prompt(text.c_str(), 1));
+    EXPECT_EQ(auspex_sequence_get_prompt(engine_, sequence, nullptr, 0, &again), AUSPEX_OK);
+    EXPECT_EQ(again, count);
+    std::vector<uint32_t> read(count);
+    EXPECT_EQ(auspex_sequence_get_prompt(engine_, sequence, read.data(), count - 1, &again), AUSPEX_ERROR_CAPACITY);
+    EXPECT_EQ(auspex_sequence_get_prompt(engine_, sequence, read.data(), count, &again), AUSPEX_OK);
+    EXPECT_EQ(read, ids);
+    EXPECT_EQ(auspex_sequence_destroy(engine_, sequence), AUSPEX_OK);
+    EXPECT_EQ(auspex_engine_tokenize(engine_, nullptr, 0, 0, nullptr, 0, &again), AUSPEX_OK);
+    EXPECT_EQ(again, 0u);
+}
+
+// Bytes of the whole characters `text` consists of; 0 when it is cut in the middle of one.
+bool is_whole(const std::string& text) {
+    for (size_t i = 0; i < text.size();) {
+        const auto lead = static_cast<unsigned char>(text[i]);
+        const size_t n = lead < 0x80 ? 1 : lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc2 ? 2 : 0;
+        if (n == 0 || i + n > text.size()) return false;
+        for (size_t k = 1; k < n; ++k)
+            if ((static_cast<unsigned char>(text[i + k]) & 0xc0) != 0x80) return false;
+        i += n;
+    }
+    return true;
+}
+
+// At a high temperature tokens are nearly uniform, byte tokens among them: broken characters become U+FFFD, 3 bytes each.
+TEST_F(CApiTest, TextInSmallPiecesNeverSplitsACharacter) {
+    const auspex_sequence_desc desc = prompt("Once", 150, 50.0f, 12);
+    std::string whole;
+    size_t told = 0;
+    for (size_t capacity : {4096u, 1u, 2u, 3u, 4u, 5u, 7u}) {
+        const auspex_sequence sequence = create(desc);
+        std::string text;
+        size_t room = capacity;
+        for (;;) {
+            const auspex_status status = auspex_engine_step(engine_, 0, nullptr);
+            ASSERT_GE(status, 0);
+            for (;;) {
+                std::vector<char> piece(room + 1, '\x5a');
+                size_t bytes = 0;
+                ASSERT_EQ(auspex_sequence_read_text(engine_, sequence, piece.data(), room, &bytes), AUSPEX_OK);
+                ASSERT_LE(bytes, room);
+                ASSERT_EQ(piece[room], '\x5a');
+                const std::string read(piece.data(), bytes);
+                ASSERT_TRUE(is_whole(read)) << "split after " << text.size() << " bytes";
+                text += read;
+                if (bytes > 0) room = capacity;
+                else if (room < 4) ++room; // the next character may need more
+                else break;
+            }
+            room = capacity;
+            if (status == AUSPEX_FINISHED) break;
+            ASSERT_GE(auspex_engine_wait(engine_, 10'000), 0);
+        }
+        if (whole.empty()) {
+            whole = text;
+            for (const auspex_token& token : tokens_of(sequence)) told += token.text_bytes;
+        }
+        EXPECT_EQ(text, whole) << "in pieces of " << capacity;
+        EXPECT_EQ(auspex_sequence_destroy(engine_, sequence), AUSPEX_OK);
+    }
+    EXPECT_NE(whole.find("\xef\xbf\xbd"), std::string::npos) << "nothing here could have been split";
+    EXPECT_LE(told, whole.size()); // the end of the text may be nobody's: what was left of a character
+    EXPECT_GE(told + 3, whole.size());
+}
+
+TEST_F(CApiTest, TokensComeOnceAndInOrder) {
+    const auspex_sequence sequence = create(prompt("A dog", 30));
+    std::vector<uint32_t> ids;
+    for (;;) {
+        const auspex_status status = auspex_engine_step(engine_, 0, nullptr);
+        ASSERT_GE(status, 0);
+        auspex_token token;
+        size_t count = 1;
+        while (count == 1) {
+            ASSERT_EQ(auspex_sequence_read_tokens(engine_, sequence, &token, 1, &count), AUSPEX_OK);
+            if (count == 1) ids.push_back(token.id);
+        }
+        if (status == AUSPEX_FINISHED) break;
+        ASSERT_GE(auspex_engine_wait(engine_, 10'000), 0);
+    }
+    EXPECT_EQ(ids.size(), 30u);
+    const auspex_sequence again = create(prompt("A dog", 30));
+    finish();
+    const std::vector<auspex_token> tokens = tokens_of(again);
+    ASSERT_EQ(tokens.size(), 30u);
+    for (size_t i = 0; i < 30; ++i) EXPECT_EQ(tokens[i].id, ids[i]);
+    EXPECT_TRUE(tokens_of(again).empty());
+    auspex_sequence_stats stats;
+    auspex_sequence_stats_init(&stats, sizeof stats);
+    ASSERT_EQ(auspex_sequence_get_stats(engine_, again, &stats), AUSPEX_OK);
+    EXPECT_EQ(stats.predicted_n, 30u);
+    EXPECT_EQ(stats.stop_reason, AUSPEX_STOP_LENGTH);
+    EXPECT_GT(stats.predicted_ms, 0.0);
+    uint32_t accepted = 0, rounds = 0;
+    for (uint32_t a = 0; a <= AUSPEX_MAX_DRAFT_LEN; ++a) {
+        accepted += a * stats.accepted_histogram[a];
+        rounds += stats.accepted_histogram[a];
+    }
+    EXPECT_EQ(accepted, stats.draft_n_accepted);
+    EXPECT_EQ(rounds, stats.rounds);
+    for (auspex_sequence one : {sequence, again}) EXPECT_EQ(auspex_sequence_destroy(engine_, one), AUSPEX_OK);
+}
+
+TEST_F(CApiTest, AnErrorLeavesARunningSequenceAsItWas) {
+    auto run = [&](bool with_errors) {
+        const auspex_sequence sequence = create(prompt("The bird", 40, 0.8f, 21));
+        for (int i = 0;; ++i) {
+            const auspex_status status = auspex_engine_step(engine_, 0, nullptr);
+            EXPECT_GE(status, 0);
+            if (status == AUSPEX_FINISHED) break;
+            if (with_errors) {
+                auspex_sequence other = {0};
+                size_t count;
+                auspex_sequence_desc bad = prompt("x", 1);
+                bad.temperature = -1;
+                EXPECT_LT(auspex_sequence_create(engine_, &bad, &other), 0);
+                EXPECT_LT(auspex_sequence_fork(engine_, sequence, &bad, &other), 0);
+                EXPECT_LT(auspex_sequence_set_draft_len(engine_, sequence, 99), 0);
+                EXPECT_LT(auspex_sequence_destroy(engine_, {~0ull}), 0);
+                EXPECT_LT(auspex_sequence_read_text(engine_, sequence, nullptr, 5, &count), 0);
+                EXPECT_LT(auspex_engine_step(engine_, 0, reinterpret_cast<auspex_step_result*>(&bad)), 0);
+            }
+            EXPECT_GE(auspex_engine_wait(engine_, 10'000), 0);
+        }
+        std::vector<uint32_t> ids;
+        for (const auspex_token& token : tokens_of(sequence)) ids.push_back(token.id);
+        EXPECT_EQ(auspex_sequence_destroy(engine_, sequence), AUSPEX_OK);
+        return ids;
+    };
+    const std::vector<uint32_t> calm = run(false);
+    EXPECT_EQ(calm.size(), 40u);
+    EXPECT_EQ(run(true), calm);
+}
+
+TEST_F(CApiTest, WaitHonoursItsTimeout) {
+    EXPECT_EQ(auspex_engine_wait(engine_, 0), AUSPEX_OK); // nothing under way
+    const auspex_sequence sequence = create(prompt("Once", 100));
+    ASSERT_EQ(auspex_engine_step(engine_, 0, nullptr), AUSPEX_PENDING);
+    const auspex_status status = auspex_engine_wait(engine_, 0);
+    EXPECT_TRUE(status == AUSPEX_OK || status == AUSPEX_PENDING);
+    EXPECT_EQ(auspex_sequence_cancel(engine_, sequence), AUSPEX_OK);
+    finish();
+    auspex_sequence_stats stats;
+    auspex_sequence_stats_init(&stats, sizeof stats);
+    EXPECT_EQ(auspex_sequence_get_stats(engine_, sequence, &stats), AUSPEX_OK);
+    EXPECT_EQ(stats.stop_reason, AUSPEX_STOP_CANCELLED);
+    EXPECT_EQ(auspex_sequence_destroy(engine_, sequence), AUSPEX_OK);
+}
+
+// ---- tools ------------------------------------------------------------------------------------------------------------
+
+TEST(CApiTools, DevicesAreDescribedByIndex) {
+    auspex_device_info info;
+    ASSERT_EQ(auspex_device_info_init(&info, sizeof info), AUSPEX_OK);
+    ASSERT_EQ(auspex_device_describe(0, &info, nullptr, nullptr), AUSPEX_OK);
+    EXPECT_NE(info.name[0], '\0');
+    EXPECT_NE(info.kind[0], '\0');
+    EXPECT_EQ(auspex_device_describe(1000, &info, nullptr, nullptr), AUSPEX_ERROR_NOT_FOUND);
+    EXPECT_EQ(auspex_device_describe(0, nullptr, nullptr, nullptr), AUSPEX_ERROR_INVALID_ARGUMENT);
+}
+
+TEST(CApiTools, ModelsAreDescribedByPath) {
+    auspex_model_info info;
+    ASSERT_EQ(auspex_model_info_init(&info, sizeof info), AUSPEX_OK);
+    ASSERT_EQ(auspex_model_describe(AUSPEX_PAIR_DIR "/target", AUSPEX_CACHE_F16, &info, nullptr, nullptr), AUSPEX_OK);
+    EXPECT_GT(info.n_parameters, 1'000'000u);
+    const uint64_t narrow = info.cache_bytes_per_token;
+    ASSERT_EQ(auspex_model_describe(AUSPEX_PAIR_DIR "/target", AUSPEX_CACHE_F32, &info, nullptr, nullptr), AUSPEX_OK);
+    EXPECT_EQ(info.cache_bytes_per_token, 2 * narrow);
+    Log log;
+    EXPECT_EQ(auspex_model_describe("/no/such/model", AUSPEX_CACHE_F16, &info, Log::write, &log), AUSPEX_ERROR_NOT_FOUND);
+    EXPECT_EQ(log.errors.size(), 1u);
+    EXPECT_EQ(auspex_model_describe(nullptr, AUSPEX_CACHE_F16, &info, nullptr, nullptr), AUSPEX_ERROR_INVALID_ARGUMENT);
+}
+
+} // namespace

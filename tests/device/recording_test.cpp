@@ -1,0 +1,194 @@
+// Recordings: segments, regions and their times, indirect dispatch, copies, and errors that stick.
+#include "gpu_test.h"
+#include "kernels/swiglu.h"
+#include "shared/swiglu_args.h"
+
+#include <cmath>
+
+namespace auspex {
+namespace {
+
+class RecordingTest : public GpuTest {
+  protected:
+    static constexpr uint32_t kWidth = 64;
+    std::unique_ptr<Recording> new_recording(uint32_t max_regions = 0) {
+        auto made = Recording::create(device(), max_regions);
+        EXPECT_TRUE(made.ok()) << made.status().message();
+        return std::move(made).value();
+    }
+    const Kernel* swiglu(Recorder& to) { return to.kernel({"swiglu", 2, sizeof(gpu::SwigluArgs), false, {}}); }
+    static gpu::SwigluArgs args(uint32_t width = kWidth) { return {.n_rows = 1, .width = width, .y_stride = width}; }
+    std::vector<float> ones() { return std::vector<float>(2 * kWidth, 1.0f); }
+};
+
+TEST_F(RecordingTest, SegmentsSeeEachOthersWritesAndReplay) {
+    Buffer a = upload(ones()), b = output<float>(2 * kWidth), c = output<float>(kWidth);
+    std::unique_ptr<Recording> recording = new_recording();
+    Recorder to{*recording, kernels()};
+    recording->begin_segment("first");
+    record_swiglu(to, a.view(), b.view(), 1, kWidth);
+    recording->barrier();
+    record_swiglu(to, a.view(), b.view(4 * kWidth, 4 * kWidth), 1, kWidth);
+    recording->end_segment();
+    recording->begin_segment("second");
+    record_swiglu(to, b.view(), c.view(), 1, kWidth);
+    recording->end_segment();
+    ASSERT_TRUE(recording->finish().ok()) << recording->finish().message();
+    EXPECT_EQ(recording->n_segments(), 2u);
+    const float once = 1.0f / (1.0f + std::exp(-1.0f));
+    for (int replay = 0; replay < 3; ++replay) {
+        submit_and_wait(*recording);
+        const float twice = once * once / (1.0f + std::exp(-once));
+        for (float v : floats(c, kWidth)) EXPECT_NEAR(v, twice, 1e-5f);
+        std::fill_n(reinterpret_cast<float*>(c.mapped()), kWidth, 0.0f);
+    }
+}
+
+TEST_F(RecordingTest, RegionsHaveTimesAndNames) {
+    Buffer a = upload(ones()), b = output<float>(kWidth);
+    std::unique_ptr<Recording> recording = new_recording(3);
+    Recorder to{*recording, kernels()};
+    for (const char* name : {"one", "two", "three", "four"}) { // the last is beyond what was asked for: no time, no error
+        recording->begin_segment("segment");
+        recording->begin_region(name);
+        record_swiglu(to, a.view(), b.view(), 1, kWidth);
+        recording->end_region();
+        recording->end_segment();
+    }
+    ASSERT_TRUE(recording->finish().ok());
+    submit_and_wait(*recording);
+    const auto times = recording->region_times();
+    ASSERT_EQ(times.size(), 3u);
+    for (uint32_t i = 0; i < 3; ++i) {
+        EXPECT_EQ(times[i].segment, i);
+        EXPECT_GE(times[i].ms, 0.0);
+        EXPECT_LT(times[i].ms, 60'000.0);
+    }
+    EXPECT_STREQ(times[1].name, "two");
+}
+
+TEST_F(RecordingTest, TimesAreNotAvailableWithoutTimestamps) {
+    auto made = Device::create({.device = "", .hook = {}, .want_timestamps = false}, Logger{});
+    ASSERT_TRUE(made.ok());
+    auto recording = Recording::create(*made.value(), 2);
+    ASSERT_TRUE(recording.ok());
+    recording.value()->begin_segment("segment");
+    recording.value()->begin_region("region");
+    recording.value()->end_region();
+    recording.value()->end_segment();
+    EXPECT_TRUE(recording.value()->finish().ok());
+    EXPECT_TRUE(recording.value()->region_times().empty());
+}
+
+TEST_F(RecordingTest, IndirectCountsComeFromTheBuffer) {
+    for (uint32_t groups : {0u, 1u, 3u}) {
+        Buffer a = upload(std::vector<float>(2 * 256, 1.0f)), b = output<float>(256);
+        Buffer counts = upload(std::vector<uint32_t>{7, 7, 7, 7, groups, 1, 1, 7});
+        run([&](Recorder& to) {
+            to.cmd.dispatch_indirect(*swiglu(to), counts.view(16, 12), args(256), {a.view(), b.view()});
+        });
+        const std::vector<uint32_t> words = read<uint32_t>(b, 256);
+        for (uint32_t i = 0; i < 256; ++i) EXPECT_EQ(words[i] == kPoison, i >= 64 * groups) << i;
+    }
+}
+
+TEST_F(RecordingTest, CopiesAndFillsReachExactlyTheirRange) {
+    Buffer from = upload(std::vector<uint32_t>{1, 2, 3, 4, 5, 6, 7, 8}), to_buffer = poisoned(64);
+    run([&](Recorder& to) {
+        to.cmd.copy(from.view(8, 12), to_buffer.view(16, 12));
+        to.cmd.fill(to_buffer.view(40, 8), 9);
+        to.cmd.transfer_barrier();
+    });
+    EXPECT_EQ(read<uint32_t>(to_buffer, 16), (std::vector<uint32_t>{kPoison, kPoison, kPoison, kPoison, 3, 4, 5, kPoison, kPoison, kPoison, 9, 9,
+                                                                  kPoison, kPoison, kPoison, kPoison}));
+}
+
+TEST_F(RecordingTest, ManyDispatchesTakeManyDescriptorPools) {
+    Buffer a = upload(ones()), b = output<float>(kWidth);
+    run([&](Recorder& to) {
+        for (int i = 0; i < 1000; ++i) {
+            record_swiglu(to, a.view(), b.view(), 1, kWidth);
+            to.cmd.barrier();
+        }
+    });
+    EXPECT_NEAR(floats(b, 1)[0], 1.0f / (1.0f + std::exp(-1.0f)), 1e-5f);
+}
+
+// ---- errors ---------------------------------------------------------------------------------------------------------------
+
+TEST_F(RecordingTest, TheFirstErrorSticksAndNothingIsRecordedAfterIt) {
+    const Buffer a = upload(ones()), b = output<float>(kWidth);
+    const uint32_t limit = device().caps.max_groups[0];
+    struct Case {
+        const char* words;
+        std::function<void(Recorder&, const Kernel&)> record;
+    };
+    const std::vector<Case> cases = {
+        {"a grid of ", [&](Recorder& to, const Kernel& k) { to.cmd.dispatch(k, {limit + 1, 1, 1}, args(), {a.view(), b.view()}); }},
+        {"a grid of ", [&](Recorder& to, const Kernel& k) { to.cmd.dispatch(k, {1, limit + 1, 1}, args(), {a.view(), b.view()}); }},
+        {"a grid of ", [&](Recorder& to, const Kernel& k) { to.cmd.dispatch(k, {1, 1, limit + 1}, args(), {a.view(), b.view()}); }},
+        {"takes 2 buffers", [&](Recorder& to, const Kernel& k) { to.cmd.dispatch(k, {1, 1, 1}, args(), {a.view()}); }},
+        {"bytes of arguments", [&](Recorder& to, const Kernel& k) { to.cmd.dispatch(k, {1, 1, 1}, uint32_t{1}, {a.view(), b.view()}); }},
+        {"above the device's range",
+         [&](Recorder& to, const Kernel& k) {
+             BufferView wide = a.view();
+             wide.size = device().caps.max_storage_buffer_range + 4;
+             to.cmd.dispatch(k, {1, 1, 1}, args(), {wide, b.view()});
+         }},
+    };
+    for (const Case& one : cases) {
+        std::unique_ptr<Recording> recording = new_recording(1);
+        Recorder to{*recording, kernels()};
+        recording->begin_segment("segment");
+        one.record(to, *swiglu(to));
+        EXPECT_FALSE(recording->ok()) << one.words;
+        const std::string message = recording->finish().message();
+        EXPECT_NE(message.find(one.words), std::string::npos) << message;
+        // Everything after it is ignored, in any order.
+        recording->fail({Code::io, "a later error"});
+        recording->begin_region("region");
+        record_swiglu(to, a.view(), b.view(), 1, kWidth);
+        recording->copy(a.view(), b.view());
+        recording->fill(b.view(), 0);
+        recording->end_region();
+        recording->end_segment();
+        recording->begin_segment("another");
+        recording->end_segment();
+        EXPECT_EQ(recording->finish().message(), message);
+        EXPECT_EQ(recording->finish().code(), Code::internal);
+    }
+    // The same grid is fine where the limit allows it.
+    EXPECT_EQ(device().caps.max_groups[0], limit);
+}
+
+TEST_F(RecordingTest, UnknownKernelsAreNamed) {
+    std::unique_ptr<Recording> recording = new_recording();
+    Recorder to{*recording, kernels()};
+    recording->begin_segment("segment");
+    EXPECT_EQ(to.kernel({"no_such_kernel", 1, 4, false, {}}), nullptr);
+    EXPECT_NE(recording->finish().message().find("no_such_kernel"), std::string::npos);
+}
+
+TEST_F(RecordingTest, LoweredLimitsAreKept) {
+    auto made = Device::create({}, Logger{});
+    ASSERT_TRUE(made.ok());
+    Device& own = *made.value();
+    own.caps.max_groups[0] = 3;
+    MemoryPool pool(own);
+    auto library = KernelLibrary::create(own, choose_tuning(own.caps), "");
+    ASSERT_TRUE(library.ok());
+    auto a = pool.create(4096, MemoryUse::device), b = pool.create(4096, MemoryUse::device);
+    ASSERT_TRUE(a.ok() && b.ok());
+    for (uint32_t width : {64u * 3, 64u * 4}) {
+        auto recording = Recording::create(own, 0);
+        ASSERT_TRUE(recording.ok());
+        recording.value()->begin_segment("segment");
+        Recorder to{*recording.value(), *library.value()};
+        record_swiglu(to, a.value().view(), b.value().view(), 1, width);
+        recording.value()->end_segment();
+        EXPECT_EQ(recording.value()->finish().ok(), width == 64u * 3);
+    }
+}
+
+} // namespace
+} // namespace auspex
