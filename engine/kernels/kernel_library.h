@@ -39,7 +39,9 @@ class KernelLibrary {
     void save_cache() const; // best effort
 
   private:
-    KernelLibrary(Device& device, const Tuning& tuning) : device_(&device), tuning_(tuning) {}
+    KernelLibrary(Device& device, const Tuning& tuning) : device_(&device), tuning_(tuning) {
+        tuning_.wide = tuning.wide && tuning.subgroup; // the wide variants exchange by shuffles
+    }
     Device* device_;
     Tuning tuning_;
     std::string cache_path_;

@@ -154,11 +154,14 @@ TEST_P(Lanes, greedy_text_is_plain_text) {
     };
     auto engine = make_engine(desc);
     ASSERT_TRUE(engine);
-    std::vector<Job> plain = jobs(), speculative = plain;
+    std::vector<Job> plain = jobs();
+    plain.resize(4);
+    std::vector<Job> speculative = plain;
     for (size_t i = 0; i < plain.size(); ++i) {
         plain[i].temperature = speculative[i].temperature = 0;
         plain[i].draft_len = 0;
-        speculative[i].draft_len = 1 + i % 4;
+        plain[i].max_tokens = speculative[i].max_tokens = 12;
+        speculative[i].draft_len = static_cast<uint32_t>(1 + i % 4);
     }
     const auto expected = run_jobs(*engine, plain), found = run_jobs(*engine, speculative);
     for (size_t i = 0; i < plain.size(); ++i) EXPECT_EQ(found[i].tokens, expected[i].tokens) << "job " << i;
