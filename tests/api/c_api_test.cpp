@@ -526,7 +526,7 @@ TEST_F(CApiTest, TokensComeOnceAndInOrder) {
 TEST_F(CApiTest, AnErrorLeavesARunningSequenceAsItWas) {
     auto run = [&](bool with_errors) {
         const auspex_sequence sequence = create(prompt("The bird", 40, 0.8f, 21));
-        for (int i = 0;; ++i) {
+        for (;;) {
             const auspex_status status = auspex_engine_step(engine_, 0, nullptr);
             EXPECT_GE(status, 0);
             if (status == AUSPEX_FINISHED) break;
