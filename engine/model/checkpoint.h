@@ -17,9 +17,9 @@ namespace auspex {
 
 struct TensorInfo {
     std::string name;            // Hugging Face name, e.g. "model.layers.0.mlp.down_proj.weight"
-    DType dtype = DType::f32;    // bf16, f16 or f32
+    DType dtype = DType::f32;    // u32 never; quantised types only for matrices whose rows are whole blocks
     std::vector<uint64_t> shape; // slowest dimension first
-    uint64_t bytes = 0;          // product of shape × dtype, overflow-checked
+    uint64_t bytes = 0;          // rows × file_row_bytes, overflow-checked
 };
 
 class Checkpoint {
@@ -28,11 +28,18 @@ class Checkpoint {
     virtual const LlamaConfig& config() const = 0;
     virtual const std::string& name() const = 0;                            // folder or description, for messages
     virtual const TensorInfo* find(std::string_view tensor_name) const = 0; // null when absent
-    // Copies bytes [offset, offset + out.size()) of a tensor; the range lies inside it.
+    // Copies bytes [offset, offset + out.size()) of a tensor, rows in Hugging Face's order (q and k rotate halves); the
+    // range lies inside it.
     virtual Status read(const TensorInfo& tensor, uint64_t offset, std::span<std::byte> out) const = 0;
 };
 
-// `folder` holds config.json and model.safetensors (one file).
+// A model by its path: a GGUF file (of a sharded one the first file), or a Hugging Face folder.
+Result<std::unique_ptr<Checkpoint>> open_checkpoint(const std::string& path);
+
+// GGUF v3 of architecture "llama"; shards "-00001-of-0000N.gguf" are found beside the first.
+Result<std::unique_ptr<Checkpoint>> open_gguf_checkpoint(const std::string& path);
+
+// `folder` holds config.json and model.safetensors, or shards with model.safetensors.index.json.
 Result<std::unique_ptr<Checkpoint>> open_huggingface_checkpoint(const std::string& folder);
 
 // Random weights of a given shape, made as they are read and a pure function of (seed, tensor name, element index).

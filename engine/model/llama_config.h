@@ -9,6 +9,14 @@
 
 namespace auspex {
 
+// How rotary frequencies depart from theta^(-2i / head_dim).
+struct RopeScaling {
+    enum class Kind { none, linear, llama3 } kind = Kind::none;
+    float factor = 1.0f;                              // linear and llama3
+    float low_freq_factor = 1.0f, high_freq_factor = 4.0f; // llama3
+    uint32_t original_max_position = 8192;            // llama3: tokens
+};
+
 // Defaults are those of transformers' LlamaConfig for keys that a file may leave out.
 struct LlamaConfig {
     uint32_t hidden_size = 0; // d; n_heads × head_dim may differ from it
@@ -21,6 +29,8 @@ struct LlamaConfig {
     uint32_t max_position = 0; // tokens
     float rms_eps = 1e-6f;
     float rope_theta = 10000.0f;
+    RopeScaling rope_scaling;
+    std::vector<float> rope_divisors; // (head_dim / 2) of GGUF's rope_freqs.weight; empty: from rope_scaling
     bool tied_embedding = false;
     uint32_t bos_id = 1;
     std::vector<uint32_t> eos_ids; // union of config.json and generation_config.json, ascending; may be empty
@@ -28,8 +38,12 @@ struct LlamaConfig {
     uint64_t n_parameters() const; // a tied embedding counts once
 };
 
+// Angular frequency of each rotated pair, radians per position: (head_dim / 2), in double.
+// llama3: Meta's piecewise rule over wavelengths, as transformers' _compute_llama3_parameters states it.
+std::vector<double> rope_frequencies(const LlamaConfig& config);
+
 // Reads and checks `folder`/config.json. bad_file names the key, what was found and what was expected.
-// unsupported: another architecture, rope_scaling, attention_bias, an activation other than silu, a quantised
+// unsupported: another architecture, another kind of rope scaling, attention_bias, an activation other than silu, a quantised
 // checkpoint.
 Result<LlamaConfig> read_llama_config(const std::string& folder);
 

@@ -1,10 +1,11 @@
-// Text to tokens and back, by the model's own SentencePiece file. Tokens become text through tokens/text_stream.h.
+// Text to tokens and back, by the model's own vocabulary. Tokens become text through tokens/text_stream.h.
 #pragma once
 
 #include "base/status.h"
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,8 +25,19 @@ class Tokenizer {
     virtual uint32_t bos_id() const = 0; // 0 when the vocabulary has none; add_bos() is then false
     virtual bool add_bos() const = 0;    // tokenizer_config.json add_bos_token; true when the file does not say
     // Text is always text: control tokens written in it are not recognised. No BOS is added here. Invalid UTF-8 becomes
-    // U+FFFD, byte by byte. invalid_argument above 4 MiB of text.
+    // U+FFFD, byte by byte. invalid_argument above max_text_bytes.
     virtual Result<std::vector<uint32_t>> encode(std::string_view text) const = 0;
+    // As encode, but spellings of control tokens become those tokens, longest first at each place. The text between two
+    // of them is encoded as a text of its own (with the dummy prefix where the vocabulary has one). For prompts that
+    // programs wrote, never for what users typed.
+    Result<std::vector<uint32_t>> encode_with_controls(std::string_view text) const;
+    // The control token of exactly this spelling, e.g. "<|eot_id|>".
+    virtual std::optional<uint32_t> control_token(std::string_view spelling) const = 0;
+    // Ids that end an answer: those the vocabulary's own file names, and control tokens with well-known spellings
+    // ("</s>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|im_end|>", "<|endoftext|>", …). Ascending.
+    virtual const std::vector<uint32_t>& end_ids() const = 0;
+    // The model's own chat template (Jinja text), or empty.
+    virtual const std::string& chat_template() const = 0;
     // The bytes a token stands for ("▁" is a space, "<0x0A>" is one byte); empty for control tokens.
     virtual std::string piece(uint32_t token) const = 0;
     // The vocabulary's own spelling, for messages and for comparing vocabularies.
@@ -33,6 +45,11 @@ class Tokenizer {
     // Whether a leading space of the first piece is an artefact of the dummy prefix and is dropped from decoded text.
     virtual bool has_dummy_prefix() const = 0;
 };
+
+// The tokenizer of a model, which may lack its weights: a GGUF file (tokenizer.ggml.model "llama" or "gpt2"; of a sharded
+// one the first file), or a folder with tokenizer.model (SentencePiece) or else tokenizer.json (byte-level BPE).
+// unsupported: any other kind, named in the message. not_found: no tokenizer there.
+Result<std::unique_ptr<Tokenizer>> open_tokenizer(const std::string& model_path);
 
 // `folder`/tokenizer.model (SentencePiece). unsupported when only tokenizer.json exists, when tokenizer.model is
 // tiktoken text, or when it is not what Llama models use (BPE, text taken as it is, spaces kept).
