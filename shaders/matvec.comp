@@ -1,4 +1,4 @@
-// One team of LANES invocations computes OUTS outputs for ROWS rows: lane l owns the 8-element blocks l, l + LANES, …
+// One team of LANES invocations computes OUTS outputs for ROWS rows: lane l owns the steps l, l + LANES, … of a weight row
 // whatever the number of rows, so a row's bits never depend on its company. Memory-bound on GPUs.
 // Grid: x, y fold the output groups, z counts tiles of ROWS rows. OUTS is a power of two.
 // UNROLLED: row and output counts are fixed at build time and unrolled there, for compilers that would not.
@@ -6,6 +6,7 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #include "shared/matvec_args.h"
+#include "shared/weight_format.h"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint LANES = 8;
@@ -19,12 +20,11 @@ const int OUTS = UNROLLED_OUTS;
 layout(constant_id = 5) const int ROWS = 1;
 layout(constant_id = 6) const int OUTS = 4;
 #endif
+#define WEIGHT_BINDING kMatvecWeight
 #include "include/reduce.glsl"
 #include "include/weight.glsl"
-#include "include/wide.glsl"
 
 layout(push_constant) uniform Push { MatvecArgs args; };
-layout(std430, binding = kMatvecWeight) readonly buffer Weight { WIDE_VEC weight[]; };
 layout(std430, binding = kMatvecX) readonly buffer X { WIDE_VEC x[]; };
 layout(std430, binding = kMatvecY) buffer Y { float y[]; };
 
@@ -57,42 +57,38 @@ void main() {
     uint out0 = group * OUTS;
     uint row0 = gl_WorkGroupID.z * ROWS;
 
-    uint words = FORMAT == kFormatF32 ? 2u : 1u; // of 16 bytes per block
-    uint w_base[OUTS];
-    [[unroll]] for (int o = 0; o < OUTS; ++o) w_base[o] = min(out0 + o, args.n_out - 1u) * args.k_blocks * words;
+    uint w_row[OUTS];
+    [[unroll]] for (int o = 0; o < OUTS; ++o) w_row[o] = min(out0 + o, args.n_out - 1u);
     uint x_base[ROWS];
     [[unroll]] for (int r = 0; r < ROWS; ++r) x_base[r] = min(row0 + r, args.n_rows - 1u) * args.x_row_stride;
 
     precise float acc[OUTS * ROWS];
     [[unroll]] for (int i = 0; i < OUTS * ROWS; ++i) acc[i] = 0.0;
-    for (uint block = lane; block < args.k_blocks; block += LANES) {
-        vec4 xa[ROWS];
-        vec4 xb[ROWS];
-        [[unroll]] for (int r = 0; r < ROWS; ++r) {
-            xa[r] = uintBitsToFloat(wide_uvec4(x[x_base[r] + 2u * block]));
-            xb[r] = uintBitsToFloat(wide_uvec4(x[x_base[r] + 2u * block + 1u]));
-        }
-        [[unroll]] for (int o = 0; o < OUTS; ++o) {
-            vec4 wa, wb;
-            if (FORMAT == kFormatF32) {
-                wa = uintBitsToFloat(wide_uvec4(weight[w_base[o] + block * 2u]));
-                wb = uintBitsToFloat(wide_uvec4(weight[w_base[o] + block * 2u + 1u]));
-            } else {
-                uvec4 w = wide_uvec4(weight[w_base[o] + block]);
-                wa = unpack_low(w, FORMAT);
-                wb = unpack_high(w, FORMAT);
-            }
+    for (uint step = lane; step < args.k_steps; step += LANES) {
+        WeightStep w[OUTS];
+        [[unroll]] for (int o = 0; o < OUTS; ++o) w[o] = load_step(w_row[o], step, args.k_steps);
+        [[unroll]] for (uint octet = 0u; octet < kOctets; ++octet) {
+            vec4 xa[ROWS];
+            vec4 xb[ROWS];
             [[unroll]] for (int r = 0; r < ROWS; ++r) {
-                precise float a = acc[o * ROWS + r];
-                a = fma(wa.x, xa[r].x, a);
-                a = fma(wa.y, xa[r].y, a);
-                a = fma(wa.z, xa[r].z, a);
-                a = fma(wa.w, xa[r].w, a);
-                a = fma(wb.x, xb[r].x, a);
-                a = fma(wb.y, xb[r].y, a);
-                a = fma(wb.z, xb[r].z, a);
-                a = fma(wb.w, xb[r].w, a);
-                acc[o * ROWS + r] = a;
+                xa[r] = uintBitsToFloat(wide_uvec4(x[x_base[r] + x_of_a(step, octet)]));
+                xb[r] = uintBitsToFloat(wide_uvec4(x[x_base[r] + x_of_b(step, octet)]));
+            }
+            [[unroll]] for (int o = 0; o < OUTS; ++o) {
+                vec4 wa, wb;
+                octet_weights(w[o], octet, wa, wb);
+                [[unroll]] for (int r = 0; r < ROWS; ++r) {
+                    precise float a = acc[o * ROWS + r];
+                    a = fma(wa.x, xa[r].x, a);
+                    a = fma(wa.y, xa[r].y, a);
+                    a = fma(wa.z, xa[r].z, a);
+                    a = fma(wa.w, xa[r].w, a);
+                    a = fma(wb.x, xb[r].x, a);
+                    a = fma(wb.y, xb[r].y, a);
+                    a = fma(wb.z, xb[r].z, a);
+                    a = fma(wb.w, xb[r].w, a);
+                    acc[o * ROWS + r] = a;
+                }
             }
         }
     }

@@ -7,6 +7,12 @@ foreach(op matvec rmsnorm attention vocab_partials pick accept_race)
   auspex_shader(${op}.subgroup SOURCE ${op}.comp DEFINES SUBGROUP=1)
 endforeach()
 
+# Weights in the block formats of shared/weight_format.h.
+foreach(op matvec matmul embed)
+  auspex_shader(${op}.quant SOURCE ${op}.comp DEFINES QUANT=1)
+endforeach()
+auspex_shader(matvec.quant.subgroup SOURCE matvec.comp DEFINES QUANT=1 SUBGROUP=1)
+
 # llvmpipe: 64-bit fetches (shaderInt64), and loops unrolled here, because it gives up on large ones.
 foreach(rows 1 2 3 4 5 6 7 8 12 16)
   set(outs 16)
@@ -15,5 +21,13 @@ foreach(rows 1 2 3 4 5 6 7 8 12 16)
   endif()
   auspex_shader(matvec.wide.rows${rows} SOURCE matvec.comp UNROLL
     DEFINES SUBGROUP=1 WIDE=1 UNROLLED=1 UNROLLED_ROWS=${rows} UNROLLED_OUTS=${outs})
+endforeach()
+foreach(rows 1 2 4 8)
+  set(outs 8)
+  if(rows GREATER 4)
+    set(outs 4)
+  endif()
+  auspex_shader(matvec.quant.wide.rows${rows} SOURCE matvec.comp UNROLL
+    DEFINES QUANT=1 SUBGROUP=1 WIDE=1 UNROLLED=1 UNROLLED_ROWS=${rows} UNROLLED_OUTS=${outs})
 endforeach()
 auspex_shader(attention.wide SOURCE attention.comp DEFINES SUBGROUP=1 WIDE=1)

@@ -6,13 +6,13 @@
 namespace auspex {
 
 void record_embed(Recorder& to, const Tensor& table, BufferView rows, uint32_t n_rows, BufferView x, uint32_t x_stride) {
-    const Kernel* kernel = to.kernel({"embed", 3, sizeof(gpu::EmbedArgs), false, {static_cast<uint32_t>(table.dtype)}});
+    const Kernel* kernel = to.kernel({is_quantized(table.dtype) ? "embed.quant" : "embed", 3, sizeof(gpu::EmbedArgs), false, {static_cast<uint32_t>(table.dtype)}});
     if (!kernel) return;
     for (const Shard& shard : table.shards)
         to.cmd.dispatch(*kernel, {n_rows, 1, 1},
                         gpu::EmbedArgs{.n_rows = n_rows,
                                        .width = table.cols,
-                                       .table_blocks = table.blocks(),
+                                       .table_steps = table.steps(),
                                        .first_token = shard.first_row,
                                        .n_tokens = shard.n_rows,
                                        .table_tokens = table.rows,

@@ -7,12 +7,13 @@
 
 namespace auspex {
 
-void record_matmul(Recorder& to, const Tensor& weight, BufferView x, BufferView y, uint32_t n_rows, uint32_t y_stride, bool add) {
+void record_matmul(Recorder& to, const Tensor& weight, BufferView x, BufferView y, uint32_t n_rows, uint32_t y_stride, bool add,
+                   uint32_t y_first) {
     const Tuning& tuning = to.tuning();
-    if (tuning.prompt_by_rows) return record_matvec(to, weight, x, y, n_rows, y_stride, add);
+    if (tuning.prompt_by_rows) return record_matvec(to, weight, x, y, n_rows, y_stride, add, y_first);
     constexpr uint32_t kOuts = 2; // per invocation
     uint32_t local = tuning.lanes;
-    const Kernel* kernel = to.kernel({"matmul",
+    const Kernel* kernel = to.kernel({is_quantized(weight.dtype) ? "matmul.quant" : "matmul",
                                       3,
                                       sizeof(gpu::MatmulArgs),
                                       false,
@@ -23,9 +24,9 @@ void record_matmul(Recorder& to, const Tensor& weight, BufferView x, BufferView 
         uint32_t groups = ceil_div(shard.n_rows, local * kOuts);
         Groups grid = {std::min(groups, max_x), ceil_div(groups, std::min(groups, max_x)), ceil_div(n_rows, tuning.matmul_rows)};
         to.cmd.dispatch(*kernel, grid,
-                        gpu::MatmulArgs{.k_blocks = weight.blocks(),
+                        gpu::MatmulArgs{.k_steps = weight.steps(),
                                         .n_out = shard.n_rows,
-                                        .first_out = shard.first_row,
+                                        .first_out = y_first + shard.first_row,
                                         .n_rows = n_rows,
                                         .x_stride = weight.padded_cols / 4,
                                         .y_stride = y_stride},

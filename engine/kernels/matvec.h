@@ -11,6 +11,6 @@ void record_matvec(Recorder& to, const Tensor& weight, BufferView x, BufferView 
                    uint32_t y_first = 0);
 
 // The row count that is built and used for a pass of n_rows.
-uint32_t matvec_tile_rows(const Tuning& tuning, uint32_t n_rows);
+uint32_t matvec_tile_rows(const Tuning& tuning, DType dtype, uint32_t n_rows);
 
 } // namespace auspex

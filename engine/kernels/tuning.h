@@ -21,9 +21,8 @@ struct Tuning {
     bool wide = false;                        // the ".wide" variants: shuffles, 64-bit fetches, unrolled at build time
     uint32_t matvec_teams = 1;                // teams of lanes per workgroup
     uint32_t matvec_outs = 4;                 // outputs per team, a power of two
-    uint32_t matvec_wide_outs = 16;           // … of the wide variants, as shaders/variants.cmake has them
-    uint32_t matvec_wide_outs_many = 8;       // … above 8 rows
     std::vector<uint32_t> matvec_rows;        // row counts built, ascending; larger passes run in tiles of the last
+    std::vector<uint32_t> matvec_quant_rows;  // … for quantised weights
     uint32_t matmul_rows = 16;                // rows per invocation of the prompt kernel (its one tile shape)
 
     std::string numerics_id() const;

@@ -42,6 +42,10 @@ Result<std::unique_ptr<Checkpoint>> open_gguf_checkpoint(const std::string& path
 // `folder` holds config.json and model.safetensors, or shards with model.safetensors.index.json.
 Result<std::unique_ptr<Checkpoint>> open_huggingface_checkpoint(const std::string& folder);
 
+// The same model with its matrices in another type, converted as they are read; rows that are not whole blocks take
+// q4_0, q8_0 or f16 instead. unsupported: a type that cannot be written (see can_quantize_to).
+Result<std::unique_ptr<Checkpoint>> quantize_checkpoint(std::unique_ptr<Checkpoint> source, DType type);
+
 // Random weights of a given shape, made as they are read and a pure function of (seed, tensor name, element index).
 // `scale` is the standard deviation of matrix elements (norm weights are 1 plus a tenth of that). dtype: f16 or bf16 or
 // f32. untied models get "lm_head.weight".

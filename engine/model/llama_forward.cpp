@@ -69,12 +69,14 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::create(Device& device, MemoryPoo
     return model;
 }
 
-void LlamaModel::record_matrix(Recorder& to, const Pass& pass, const Tensor& weight, const Buffer& x, const Buffer& y,
+void LlamaModel::record_linear(Recorder& to, const Pass& pass, const Linear& weight, const Buffer& x, const Buffer& y,
                                uint32_t y_stride, bool add) const {
-    if (pass.kind == PassKind::prompt)
-        record_matmul(to, weight, x.view(), y.view(), pass.n_rows, y_stride, add);
-    else
-        record_matvec(to, weight, x.view(), y.view(), pass.n_rows, y_stride, add);
+    uint32_t first = 0;
+    for (const Tensor& part : weight.parts) { // they write beside each other
+        auto record = pass.kind == PassKind::prompt ? record_matmul : record_matvec;
+        record(to, part, x.view(), y.view(), pass.n_rows, y_stride, add, first);
+        first += part.rows;
+    }
     to.cmd.barrier();
 }
 
@@ -93,7 +95,7 @@ void LlamaModel::record_layers(Recorder& to, const Pass& pass, uint32_t begin, u
         const LlamaLayer& layer = weights_.layers[i];
         record_rmsnorm(to, a.x.view(), layer.attention_norm.view(), a.normed.view(), norm);
         to.cmd.barrier();
-        record_matrix(to, pass, layer.qkv, a.normed, a.qkv, (c.n_heads + 2 * c.n_kv_heads) * c.head_dim, false);
+        record_linear(to, pass, layer.qkv, a.normed, a.qkv, (c.n_heads + 2 * c.n_kv_heads) * c.head_dim, false);
         record_rope_append(to, attention, a.qkv.view(), pass.rows, rope_table_.view(), cache_->page_table(), cache_->k(i),
                            cache_->v(i), pass.n_rows);
         to.cmd.barrier();
@@ -102,14 +104,14 @@ void LlamaModel::record_layers(Recorder& to, const Pass& pass, uint32_t begin, u
         to.cmd.barrier();
         record_combine(to, attention, a.partials.view(), pass.rows, a.attended.view(), max_splits_, pass.n_rows);
         to.cmd.barrier();
-        record_matrix(to, pass, layer.output, a.attended, a.x, d, true);
+        record_linear(to, pass, layer.output, a.attended, a.x, d, true);
 
         record_rmsnorm(to, a.x.view(), layer.ffn_norm.view(), a.normed.view(), norm);
         to.cmd.barrier();
-        record_matrix(to, pass, layer.gate_up, a.normed, a.gate_up, 2 * c.ffn_size, false);
+        record_linear(to, pass, layer.gate_up, a.normed, a.gate_up, 2 * c.ffn_size, false);
         record_swiglu(to, a.gate_up.view(), a.ffn.view(), pass.n_rows, c.ffn_size);
         to.cmd.barrier();
-        record_matrix(to, pass, layer.down, a.ffn, a.x, d, true);
+        record_linear(to, pass, layer.down, a.ffn, a.x, d, true);
     }
 }
 

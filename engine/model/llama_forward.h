@@ -58,7 +58,7 @@ class LlamaModel {
 
   private:
     LlamaModel() = default;
-    void record_matrix(Recorder& to, const Pass& pass, const Tensor& weight, const Buffer& x, const Buffer& y, uint32_t y_stride,
+    void record_linear(Recorder& to, const Pass& pass, const Linear& weight, const Buffer& x, const Buffer& y, uint32_t y_stride,
                        bool add) const;
     LlamaWeights weights_;
     std::unique_ptr<KvCache> cache_;

@@ -1,8 +1,9 @@
 // Names to tensors. Everything a file claims is compared with the config before memory is reserved for it.
 #include "model/llama_weights.h"
 
-#include <cmath>
-#include <cstring>
+#include "tensor/quant_blocks.h"
+
+#include <span>
 
 namespace auspex {
 
@@ -23,49 +24,55 @@ Result<const TensorInfo*> expect(const Checkpoint& checkpoint, const std::string
     return tensor;
 }
 
-float to_f32(const std::byte* at, DType dtype) {
-    if (dtype == DType::f32) {
-        float value;
-        std::memcpy(&value, at, 4);
-        return value;
-    }
-    uint16_t half;
-    std::memcpy(&half, at, 2);
-    if (dtype == DType::bf16) {
-        uint32_t bits = static_cast<uint32_t>(half) << 16;
-        float value;
-        std::memcpy(&value, &bits, 4);
-        return value;
-    }
-    int exponent = half >> 10 & 31;
-    float mantissa = static_cast<float>(half & 1023);
-    float value = exponent == 0    ? std::ldexp(mantissa, -24)
-                  : exponent == 31 ? (mantissa == 0.0f ? INFINITY : NAN)
-                                   : std::ldexp(mantissa + 1024.0f, exponent - 25);
-    return half & 0x8000 ? -value : value;
-}
-
 class Loader {
   public:
     Loader(Device& device, MemoryPool& memory, Uploader& uploader, const Checkpoint& checkpoint)
         : device_(device), memory_(memory), uploader_(uploader), checkpoint_(checkpoint) {}
 
-    // One tensor from several, stacked by rows; all must have the same precision.
-    Result<Tensor> matrix(std::initializer_list<std::pair<std::string, uint32_t>> parts, uint32_t cols) {
+    // Matrices stacked by rows, as (name, rows).
+    using Parts = std::initializer_list<std::pair<std::string, uint32_t>>;
+    Result<Linear> linear(Parts parts, uint32_t cols) {
         std::vector<const TensorInfo*> infos;
-        uint32_t rows = 0;
-        for (const auto& [name, part_rows] : parts) {
-            AUSPEX_TRY_ASSIGN(info, expect(checkpoint_, name, {part_rows, cols}));
-            if (!infos.empty() && info->dtype != infos[0]->dtype)
-                return Status(Code::unsupported, checkpoint_.name() + ": tensor " + name + " is " + std::string(dtype_name(info->dtype)) + ", but " +
-                                                     infos[0]->name + " is " + std::string(dtype_name(infos[0]->dtype)) + "; they must be alike");
+        for (const auto& [name, rows] : parts) {
+            AUSPEX_TRY_ASSIGN(info, expect(checkpoint_, name, {rows, cols}));
             infos.push_back(info);
-            rows += part_rows;
         }
+        Linear stacked;
+        for (size_t begin = 0, end = 0; begin < infos.size(); begin = end) {
+            uint32_t rows = 0;
+            for (; end < infos.size() && infos[end]->dtype == infos[begin]->dtype; ++end) rows += static_cast<uint32_t>(infos[end]->shape[0]);
+            AUSPEX_TRY_ASSIGN(tensor, stack(std::span(infos).subspan(begin, end - begin), rows, cols));
+            stacked.parts.push_back(std::move(tensor));
+        }
+        return stacked;
+    }
+
+    Result<Tensor> matrix(const std::string& name, uint32_t rows, uint32_t cols) {
+        AUSPEX_TRY_ASSIGN(info, expect(checkpoint_, name, {rows, cols}));
+        return stack(std::span(&info, 1), rows, cols);
+    }
+
+    Result<Buffer> vector(const std::string& name, uint32_t width) {
+        AUSPEX_TRY_ASSIGN(info, expect(checkpoint_, name, {width}));
+        if (is_quantized(info->dtype))
+            return Status(Code::unsupported, checkpoint_.name() + ": tensor " + name + " is " + std::string(dtype_name(info->dtype)) +
+                                                 ", expected f32, f16 or bf16");
+        std::vector<std::byte> raw(info->bytes);
+        AUSPEX_TRY(checkpoint_.read(*info, 0, raw));
+        std::vector<float> values(width);
+        dequantize_blocks(info->dtype, raw, values);
+        AUSPEX_TRY_ASSIGN(buffer, memory_.create(width * 4ull, MemoryUse::device));
+        AUSPEX_TRY(uploader_.write_and_wait(buffer.view(0, width * 4ull), values.data()));
+        return buffer;
+    }
+
+  private:
+    // Tensors of one type.
+    Result<Tensor> stack(std::span<const TensorInfo* const> infos, uint32_t rows, uint32_t cols) {
         AUSPEX_TRY_ASSIGN(tensor, create_tensor(device_, memory_, infos[0]->dtype, rows, cols));
         uint32_t first = 0;
         for (const TensorInfo* info : infos) {
-            uint32_t n = static_cast<uint32_t>(info->shape[0]);
+            const auto n = static_cast<uint32_t>(info->shape[0]);
             AUSPEX_TRY(upload_rows(uploader_, tensor, first, n, [&](uint64_t offset, std::span<std::byte> out) {
                 return checkpoint_.read(*info, offset, out);
             }));
@@ -74,18 +81,6 @@ class Loader {
         return tensor;
     }
 
-    Result<Buffer> vector(const std::string& name, uint32_t width) {
-        AUSPEX_TRY_ASSIGN(info, expect(checkpoint_, name, {width}));
-        std::vector<std::byte> raw(info->bytes);
-        AUSPEX_TRY(checkpoint_.read(*info, 0, raw));
-        std::vector<float> values(width);
-        for (uint32_t i = 0; i < width; ++i) values[i] = to_f32(raw.data() + i * dtype_bytes(info->dtype), info->dtype);
-        AUSPEX_TRY_ASSIGN(buffer, memory_.create(width * 4ull, MemoryUse::device));
-        AUSPEX_TRY(uploader_.write_and_wait(buffer.view(0, width * 4ull), values.data()));
-        return buffer;
-    }
-
-  private:
     Device& device_;
     MemoryPool& memory_;
     Uploader& uploader_;
@@ -93,6 +88,12 @@ class Loader {
 };
 
 } // namespace
+
+uint64_t Linear::bytes() const {
+    uint64_t total = 0;
+    for (const Tensor& part : parts) total += part.bytes();
+    return total;
+}
 
 uint64_t LlamaWeights::bytes_per_pass() const {
     uint64_t total = head().bytes() + uint64_t(config.hidden_size) * 4;
@@ -110,20 +111,20 @@ Result<LlamaWeights> load_llama_weights(Device& device, MemoryPool& memory, Uplo
     const LlamaConfig& c = weights.config = checkpoint.config();
     const uint32_t d = c.hidden_size, q = c.n_heads * c.head_dim, kv = c.n_kv_heads * c.head_dim;
     Loader load(device, memory, uploader, checkpoint);
-    AUSPEX_TRY_ASSIGN(embedding, load.matrix({{"model.embed_tokens.weight", c.vocab_size}}, d));
+    AUSPEX_TRY_ASSIGN(embedding, load.matrix("model.embed_tokens.weight", c.vocab_size, d));
     weights.embedding = std::move(embedding);
     for (uint32_t i = 0; i < c.n_layers; ++i) {
         std::string prefix = "model.layers." + std::to_string(i) + ".";
         LlamaLayer layer;
         AUSPEX_TRY_ASSIGN(attention_norm, load.vector(prefix + "input_layernorm.weight", d));
-        AUSPEX_TRY_ASSIGN(qkv, load.matrix({{prefix + "self_attn.q_proj.weight", q},
+        AUSPEX_TRY_ASSIGN(qkv, load.linear({{prefix + "self_attn.q_proj.weight", q},
                                             {prefix + "self_attn.k_proj.weight", kv},
                                             {prefix + "self_attn.v_proj.weight", kv}},
                                            d));
-        AUSPEX_TRY_ASSIGN(output, load.matrix({{prefix + "self_attn.o_proj.weight", d}}, q));
+        AUSPEX_TRY_ASSIGN(output, load.linear({{prefix + "self_attn.o_proj.weight", d}}, q));
         AUSPEX_TRY_ASSIGN(ffn_norm, load.vector(prefix + "post_attention_layernorm.weight", d));
-        AUSPEX_TRY_ASSIGN(gate_up, load.matrix({{prefix + "mlp.gate_proj.weight", c.ffn_size}, {prefix + "mlp.up_proj.weight", c.ffn_size}}, d));
-        AUSPEX_TRY_ASSIGN(down, load.matrix({{prefix + "mlp.down_proj.weight", d}}, c.ffn_size));
+        AUSPEX_TRY_ASSIGN(gate_up, load.linear({{prefix + "mlp.gate_proj.weight", c.ffn_size}, {prefix + "mlp.up_proj.weight", c.ffn_size}}, d));
+        AUSPEX_TRY_ASSIGN(down, load.linear({{prefix + "mlp.down_proj.weight", d}}, c.ffn_size));
         layer.attention_norm = std::move(attention_norm);
         layer.qkv = std::move(qkv);
         layer.output = std::move(output);
@@ -135,7 +136,7 @@ Result<LlamaWeights> load_llama_weights(Device& device, MemoryPool& memory, Uplo
     AUSPEX_TRY_ASSIGN(final_norm, load.vector("model.norm.weight", d));
     weights.final_norm = std::move(final_norm);
     if (!c.tied_embedding) {
-        AUSPEX_TRY_ASSIGN(lm_head, load.matrix({{"lm_head.weight", c.vocab_size}}, d));
+        AUSPEX_TRY_ASSIGN(lm_head, load.matrix("lm_head.weight", c.vocab_size, d));
         weights.lm_head = std::move(lm_head);
     }
     return weights;

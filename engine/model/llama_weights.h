@@ -1,5 +1,5 @@
 // A Llama checkpoint on the device: every shape checked against the config, q/k/v and gate/up joined so that one
-// mat-vec reads them, weights kept in the precision of the file.
+// mat-vec reads them, weights kept in the types of the file, which may differ from tensor to tensor.
 #pragma once
 
 #include "model/checkpoint.h"
@@ -7,13 +7,20 @@
 
 namespace auspex {
 
+// Matrices stacked by rows that share their input; neighbours of one type are one tensor, so that one dispatch reads them.
+struct Linear {
+    std::vector<Tensor> parts;
+
+    uint64_t bytes() const;
+};
+
 struct LlamaLayer {
     Buffer attention_norm; // (d) f32
-    Tensor qkv;            // ((n_heads + 2 · n_kv_heads) · head_dim, d): q, k, v
-    Tensor output;         // (d, n_heads · head_dim)
+    Linear qkv;            // ((n_heads + 2 · n_kv_heads) · head_dim, d): q, k, v
+    Linear output;         // (d, n_heads · head_dim)
     Buffer ffn_norm;       // (d) f32
-    Tensor gate_up;        // (2 · ffn, d): gate, up
-    Tensor down;           // (d, ffn)
+    Linear gate_up;        // (2 · ffn, d): gate, up
+    Linear down;           // (d, ffn)
 };
 
 struct LlamaWeights {

@@ -1,16 +1,17 @@
-// A matrix of weights on the device, cut by rows into shards that a storage-buffer binding can hold.
+// A matrix of weights on the device, cut by rows into shards that a storage-buffer binding can hold. How a row lies there is
+// device_format.h's business.
 #pragma once
 
 #include "base/checked.h"
 #include "device/buffer.h"
-#include "tensor/dtype.h"
+#include "tensor/device_format.h"
 
 #include <vector>
 
 namespace auspex {
 
 struct Shard {
-    Buffer buffer;          // (n_rows, padded_cols) dtype
+    Buffer buffer;          // (n_rows, device_row_bytes)
     uint32_t first_row = 0; // of the tensor
     uint32_t n_rows = 0;
 };
@@ -22,12 +23,9 @@ struct Tensor {
     uint32_t padded_cols = 0; // cols rounded up to 8; the padding is zero
     std::vector<Shard> shards;
 
-    uint32_t blocks() const { return padded_cols / 8; } // of 8 elements per row
-    uint64_t bytes() const { return uint64_t(rows) * padded_cols * dtype_bytes(dtype); }
+    uint32_t steps() const { return device_steps(dtype, cols); } // of a row; what a lane owns in turn
+    uint64_t row_bytes() const { return device_row_bytes(dtype, cols); }
+    uint64_t bytes() const { return rows * row_bytes(); }
 };
-
-constexpr uint32_t padded_width(uint32_t width) {
-    return round_up<uint32_t>(width, 8);
-}
 
 } // namespace auspex

@@ -3,12 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 namespace auspex {
-
-namespace {
-constexpr uint64_t kStagingBytes = 8ull << 20;
-} // namespace
 
 Result<std::unique_ptr<Uploader>> Uploader::create(Device& device, MemoryPool& memory) {
     std::unique_ptr<Uploader> uploader(new Uploader(device));
@@ -63,7 +60,7 @@ Result<Tensor> create_tensor(Device& device, MemoryPool& memory, DType dtype, ui
     tensor.rows = rows;
     tensor.cols = cols;
     tensor.padded_cols = padded_width(cols);
-    uint64_t row_bytes = uint64_t(tensor.padded_cols) * dtype_bytes(dtype);
+    uint64_t row_bytes = tensor.row_bytes();
     uint64_t limit = std::min(device.caps.max_storage_buffer_range, device.caps.max_allocation_bytes);
     uint64_t rows_per_shard = std::min<uint64_t>(limit / row_bytes, rows);
     if (rows_per_shard == 0)
@@ -78,30 +75,31 @@ Result<Tensor> create_tensor(Device& device, MemoryPool& memory, DType dtype, ui
 }
 
 Status upload_rows(Uploader& uploader, Tensor& tensor, uint32_t first_row, uint32_t n_rows, const Uploader::Fill& read) {
-    uint64_t element = dtype_bytes(tensor.dtype);
-    uint64_t source_row = tensor.cols * element, padded_row = tensor.padded_cols * element;
+    const uint64_t file_row = file_row_bytes(tensor.dtype, tensor.cols), row_bytes = tensor.row_bytes();
+    const bool as_it_lies = !is_quantized(tensor.dtype) && file_row == row_bytes;
+    std::vector<std::byte> rows; // of the file, when they lie otherwise on the device
     for (Shard& shard : tensor.shards) {
         uint32_t begin = std::max(first_row, shard.first_row);
         uint32_t end = std::min(first_row + n_rows, shard.first_row + shard.n_rows);
         if (begin >= end) continue;
-        // Pieces hold whole rows where a row fits the staging buffer; a longer row arrives in pieces of itself.
-        uint32_t rows_per_piece = static_cast<uint32_t>(std::max<uint64_t>(kStagingBytes / padded_row, 1));
-        for (uint32_t row = begin; row < end; row += rows_per_piece) {
-            uint32_t n = std::min(rows_per_piece, end - row);
-            BufferView view = shard.buffer.view((row - shard.first_row) * padded_row, n * padded_row);
-            Status status = uploader.write_and_wait(view, [&](uint64_t offset, std::span<std::byte> out) -> Status {
-                if (source_row == padded_row) return read((row - first_row) * source_row + offset, out);
-                std::fill(out.begin(), out.end(), std::byte{0});
-                for (uint64_t at = 0; at < out.size();) {
-                    uint64_t r = (offset + at) / padded_row, within = (offset + at) % padded_row;
-                    uint64_t bytes = std::min<uint64_t>(padded_row - within, out.size() - at);
-                    uint64_t real = within < source_row ? std::min<uint64_t>(bytes, source_row - within) : 0;
-                    if (real > 0) AUSPEX_TRY(read((row - first_row + r) * source_row + within, out.subspan(at, real)));
-                    at += bytes;
-                }
+        if (as_it_lies) {
+            BufferView view = shard.buffer.view((begin - shard.first_row) * row_bytes, (end - begin) * row_bytes);
+            AUSPEX_TRY(uploader.write_and_wait(view, [&](uint64_t offset, std::span<std::byte> out) {
+                return read((begin - first_row) * file_row + offset, out);
+            }));
+            continue;
+        }
+        const auto piece = static_cast<uint32_t>(Uploader::kStagingBytes / row_bytes);
+        if (piece == 0) return {Code::unsupported, "a weight row of " + std::to_string(row_bytes) + " bytes exceeds the staging buffer"};
+        for (uint32_t row = begin; row < end; row += piece) {
+            const uint32_t n = std::min(piece, end - row);
+            rows.resize(n * file_row);
+            AUSPEX_TRY(read((row - first_row) * file_row, rows));
+            BufferView view = shard.buffer.view((row - shard.first_row) * row_bytes, n * row_bytes);
+            AUSPEX_TRY(uploader.write_and_wait(view, [&](uint64_t, std::span<std::byte> out) { // one piece
+                pack_rows(tensor.dtype, tensor.cols, rows, out);
                 return ok_status();
-            });
-            if (!status.ok()) return status;
+            }));
         }
     }
     return ok_status();

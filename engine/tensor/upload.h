@@ -12,6 +12,8 @@ namespace auspex {
 
 class Uploader {
   public:
+    static constexpr uint64_t kStagingBytes = 8ull << 20;
+
     static Result<std::unique_ptr<Uploader>> create(Device& device, MemoryPool& memory);
     ~Uploader();
 
@@ -33,10 +35,11 @@ class Uploader {
     uint64_t uploaded_bytes_ = 0;
 };
 
-// An empty tensor, cut into shards that fit one binding. Rows are padded to 8 elements.
+// An empty tensor, cut into shards that fit one binding.
 Result<Tensor> create_tensor(Device& device, MemoryPool& memory, DType dtype, uint32_t rows, uint32_t cols);
 
-// Rows [first_row, first_row + n_rows) of the tensor, from unpadded row-major bytes that `read` provides.
+// Rows [first_row, first_row + n_rows) of the tensor, from row-major bytes as a file has them (tensor.dtype), which
+// `read` provides in ascending pieces.
 Status upload_rows(Uploader& uploader, Tensor& tensor, uint32_t first_row, uint32_t n_rows, const Uploader::Fill& read);
 
 } // namespace auspex

@@ -1,12 +1,150 @@
-// Eight weights from a padded row, as two vec4. Define FORMAT; the buffer is an array of uvec4 named weight.
+// Weights of one output, step by step, in every format of shared/weight_format.h. Define FORMAT and WEIGHT_BINDING before
+// including; QUANT for the quantised formats, whose steps are four octets instead of one.
+#include "shared/weight_format.h"
+#include "include/wide.glsl"
 
-vec4 unpack_low(uvec4 w, uint format) {
-    if (format == kFormatBf16)
-        return uintBitsToFloat(uvec4(w.x << 16, w.x & 0xffff0000u, w.y << 16, w.y & 0xffff0000u));
-    return vec4(unpackHalf2x16(w.x), unpackHalf2x16(w.y));
+layout(std430, binding = WEIGHT_BINDING) readonly buffer Weight { WIDE_VEC weight[]; };
+
+#ifndef QUANT
+const uint kOctets = 1u;
+
+struct WeightStep {
+    uvec4 low, high; // f32 takes both
+};
+
+WeightStep load_step(uint row, uint step, uint steps) {
+    WeightStep s;
+    uint at = row * row_vectors(FORMAT, steps) + step * row_vectors(FORMAT, 1u);
+    s.low = wide_uvec4(weight[at]);
+    s.high = FORMAT == kFormatF32 ? wide_uvec4(weight[at + 1u]) : uvec4(0u);
+    return s;
 }
-vec4 unpack_high(uvec4 w, uint format) {
-    if (format == kFormatBf16)
-        return uintBitsToFloat(uvec4(w.z << 16, w.z & 0xffff0000u, w.w << 16, w.w & 0xffff0000u));
-    return vec4(unpackHalf2x16(w.z), unpackHalf2x16(w.w));
+
+// Elements 0 to 3 (a) and 4 to 7 (b).
+void octet_weights(WeightStep s, uint octet, out vec4 a, out vec4 b) {
+    uvec4 w = s.low;
+    if (FORMAT == kFormatF32) {
+        a = uintBitsToFloat(s.low);
+        b = uintBitsToFloat(s.high);
+    } else if (FORMAT == kFormatBf16) {
+        a = uintBitsToFloat(uvec4(w.x << 16, w.x & 0xffff0000u, w.y << 16, w.y & 0xffff0000u));
+        b = uintBitsToFloat(uvec4(w.z << 16, w.z & 0xffff0000u, w.w << 16, w.w & 0xffff0000u));
+    } else {
+        a = vec4(unpackHalf2x16(w.x), unpackHalf2x16(w.y));
+        b = vec4(unpackHalf2x16(w.z), unpackHalf2x16(w.w));
+    }
 }
+
+// Which four elements of x, in units of vec4, meet a and b.
+uint x_of_a(uint step, uint octet) { return 2u * step; }
+uint x_of_b(uint step, uint octet) { return 2u * step + 1u; }
+
+#else
+const uint kOctets = 4u;
+const uint kLowBits = LOW_BITS(FORMAT);
+const uint kHighBits = HIGH_BITS(FORMAT);
+const uint kLowMask = 0x01010101u * ((1u << kLowBits) - 1u);
+const uint kHighMask = 0x01010101u * ((1u << kHighBits) - 1u);
+const uint kScaleKind = SCALE_KIND(FORMAT);
+const uint kZeroCode = ZERO_CODE(FORMAT);
+
+layout(std430, binding = WEIGHT_BINDING) readonly buffer WeightPairs { WIDE_PAIR weight_pairs[]; }; // the same bytes
+layout(std430, binding = WEIGHT_BINDING) readonly buffer WeightWords { uint weight_words[]; };      // the same bytes
+
+struct WeightStep {
+    uvec4 low, more_low; // more_low: 8-bit codes
+    uvec2 high;
+    vec2 scale, min_or_bias; // of a and b; bias = -zero · scale in formats without min
+};
+
+// By integers, because a device may flush f16's subnormal numbers, and scales often are.
+float half_value(uint h) {
+    uint magnitude = h & 0x7fffu;
+    float normal = uintBitsToFloat((magnitude << 13) + (magnitude >= 0x7c00u ? 0x70000000u : 0x38000000u));
+    float value = magnitude < 0x400u ? float(magnitude) * (1.0 / 16777216.0) : normal;
+    return (h & 0x8000u) != 0u ? -value : value;
+}
+
+void load_scales(uint first_word, uint step, out vec2 scale, out vec2 least) {
+    uint s = step % 8u;
+    if (kScaleKind == kScalesHalf) {
+        uint word = weight_words[first_word + step / 2u];
+        scale = vec2(half_value((step & 1u) != 0u ? word >> 16 : word & 0xffffu));
+        least = vec2(0.0);
+    } else if (kScaleKind == kScalesPair) {
+        uint word = weight_words[first_word + step];
+        scale = vec2(half_value(word & 0xffffu));
+        least = vec2(-half_value(word >> 16));
+    } else if (kScaleKind == kScalesPacked) {
+        uvec4 head = wide_uvec4(weight[first_word / 4u + step / 8u]);
+        precise vec2 product = vec2(half_value(head.x & 0xffffu), half_value(head.x >> 16)) *
+                               vec2(float((head.y >> (4u * s) & 15u) | (head.w >> (2u * s) & 3u) << 4),
+                                    float((head.z >> (4u * s) & 15u) | (head.w >> (16u + 2u * s) & 3u) << 4));
+        scale = product.xx;
+        least = product.yy;
+    } else {
+        uint head = first_word + step / 8u * 5u;
+        uint d = weight_words[head];
+        uint codes = weight_words[head + 1u + s / 2u] >> (16u * (s & 1u));
+        if (kScaleKind == kScalesSigned) {
+            precise vec2 product = half_value(d & 0xffffu) * vec2(float(bitfieldExtract(int(codes), 0, 8)),
+                                                                  float(bitfieldExtract(int(codes), 8, 8)));
+            scale = product;
+            least = vec2(0.0);
+        } else {
+            precise vec2 product = half_value(d & 0xffffu) * vec2(float(codes & 15u), float(codes >> 8 & 15u));
+            precise vec2 least_product = half_value(d >> 16) * vec2(float(codes >> 4 & 15u), float(codes >> 12 & 15u));
+            scale = product;
+            least = least_product;
+        }
+    }
+}
+
+WeightStep load_step(uint row, uint step, uint steps) {
+    WeightStep s;
+    uint base = row * row_vectors(FORMAT, steps);
+    s.more_low = uvec4(0u);
+    s.high = uvec2(0u);
+    if (kLowBits == 8u) {
+        s.low = wide_uvec4(weight[base + 2u * step]);
+        s.more_low = wide_uvec4(weight[base + 2u * step + 1u]);
+    } else if (kLowBits == 4u) {
+        s.low = wide_uvec4(weight[base + step]);
+    } else {
+        s.low = uvec4(wide_uvec2(weight_pairs[2u * base + step]), 0u, 0u);
+    }
+    uint high = base + high_plane(FORMAT, steps);
+    if (kHighBits == 1u) s.high.x = weight_words[4u * high + step];
+    if (kHighBits == 2u) s.high = wide_uvec2(weight_pairs[2u * high + step]);
+    load_scales(4u * (base + scale_plane(FORMAT, steps)), step, s.scale, s.min_or_bias);
+    if (kZeroCode != 0u) s.min_or_bias = -float(kZeroCode) * s.scale; // exact: zero is a power of two
+    return s;
+}
+
+vec4 bytes_of(uint word) {
+    return vec4(float(word & 0xffu), float(word >> 8 & 0xffu), float(word >> 16 & 0xffu), float(word >> 24));
+}
+
+// scale · (code - zero) in one rounding, or scale · code - min in two: as the formats' reference decoder rounds them.
+vec4 decode(vec4 code, float scale, float min_or_bias) {
+    precise vec4 product = code * scale;
+    precise vec4 twice_rounded = product - min_or_bias;
+    precise vec4 once_rounded = fma(code, vec4(scale), vec4(min_or_bias));
+    return kZeroCode != 0u ? once_rounded : twice_rounded;
+}
+
+void octet_weights(WeightStep s, uint octet, out vec4 a, out vec4 b) {
+    // All forms as one expression: the constants choose, and there is nothing to branch on. 8-bit codes have no high bits.
+    uint low_a = kLowBits == 2u ? s.low.x >> (2u * octet) : s.low[octet];
+    uint low_b = kLowBits == 8u ? s.more_low[octet] : kLowBits == 4u ? s.low[octet] >> 4 : s.low.y >> (2u * octet);
+    uint high_a = kHighBits == 1u ? s.high.x >> octet : s.high.x >> (2u * octet);
+    uint high_b = kHighBits == 1u ? s.high.x >> (4u + octet) : s.high.y >> (2u * octet);
+    uint code_a = (low_a & kLowMask) | (high_a & kHighMask) << (kLowBits & 7u);
+    uint code_b = (low_b & kLowMask) | (high_b & kHighMask) << (kLowBits & 7u);
+    a = decode(bytes_of(code_a), s.scale.x, s.min_or_bias.x);
+    b = decode(bytes_of(code_b), s.scale.y, s.min_or_bias.y);
+}
+
+uint x_of_a(uint step, uint octet) { return 8u * step + octet; }
+uint x_of_b(uint step, uint octet) { return 8u * step + 4u + octet; }
+#endif

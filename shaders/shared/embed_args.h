@@ -4,14 +4,14 @@
 #include "row.h"
 SHARED_BEGIN
 
-SHARED_CONST uint kEmbedTable = 0u; // (n_table_rows, padded to 8) f32, f16 or bf16
+SHARED_CONST uint kEmbedTable = 0u; // (n_table_rows) rows of shared/weight_format.h
 SHARED_CONST uint kEmbedRows = 1u;  // (n_rows) Row
 SHARED_CONST uint kEmbedX = 2u;     // (n_rows, x_stride) f32
 
 struct EmbedArgs {
     uint n_rows;
     uint width;         // elements
-    uint table_blocks;  // of 8 elements per table row
+    uint table_steps;   // of a table row
     uint first_token;   // of this shard
     uint n_tokens;      // in this shard
     uint table_tokens;  // in all shards

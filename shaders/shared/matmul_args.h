@@ -4,12 +4,12 @@
 #include "shared_types.h"
 SHARED_BEGIN
 
-SHARED_CONST uint kMatmulWeight = 0u; // (n_out, k_blocks · 8) f32, f16 or bf16; rows padded with zeros to 8 elements
-SHARED_CONST uint kMatmulX = 1u;      // (rows, k_blocks · 8) f32; padding is zero
+SHARED_CONST uint kMatmulWeight = 0u; // (n_out) rows of shared/weight_format.h
+SHARED_CONST uint kMatmulX = 1u;      // (rows, x_stride) f32; zero up to the last step's end
 SHARED_CONST uint kMatmulY = 2u;      // (rows, y_stride) f32
 
 struct MatmulArgs {
-    uint k_blocks; // of 8 elements
+    uint k_steps;  // of a weight row
     uint n_out;    // weight rows in this shard
     uint first_out;
     uint n_rows;
