@@ -1,6 +1,8 @@
 // The device opens at first use and closes with the process.
 #include "gpu_test.h"
 
+#include "tensor/quant_blocks.h"
+
 #include "reference/half.h"
 
 #include <array>
@@ -156,6 +158,55 @@ Tensor GpuTest::tensor(std::vector<float>& values, uint32_t rows, uint32_t cols,
         }
         Buffer buffer = dtype == DType::f32 ? upload(wide) : upload(narrow);
         tensor.shards.push_back({std::move(buffer), first, count});
+    }
+    return tensor;
+}
+
+namespace {
+
+// Where a block keeps its f16 scales.
+std::vector<uint32_t> half_offsets(DType dtype) {
+    switch (dtype) {
+    case DType::q4_1:
+    case DType::q5_1:
+    case DType::q4_k:
+    case DType::q5_k: return {0, 2};
+    case DType::q2_k: return {80, 82};
+    case DType::q3_k: return {108};
+    case DType::q6_k: return {208};
+    default: return {0};
+    }
+}
+
+} // namespace
+
+Tensor GpuTest::quantized_tensor(std::vector<float>& values, uint32_t rows, uint32_t cols, DType dtype, uint32_t seed,
+                                 uint32_t shard_rows) {
+    const DTypeInfo& info = dtype_info(dtype);
+    const uint64_t row_bytes = file_row_bytes(dtype, cols);
+    std::vector<std::byte> blocks(rows * row_bytes);
+    reference::DataStream data(seed);
+    for (std::byte& b : blocks) b = static_cast<std::byte>(data.bits() & 0xff);
+    // Both signs, normal and subnormal.
+    for (size_t at = 0; at < blocks.size(); at += info.block_bytes)
+        for (uint32_t offset : half_offsets(dtype)) {
+            const float size = data.bits() % 8 == 0 ? 1e-6f : info.block_elements == 256 ? 1e-3f : 0.1f;
+            const uint16_t half = reference::float_to_half(size * static_cast<float>(data.normal()));
+            std::memcpy(&blocks[at + offset], &half, 2);
+        }
+    values.resize(size_t{rows} * cols);
+    dequantize_blocks(dtype, blocks, values);
+
+    Tensor tensor;
+    tensor.dtype = dtype;
+    tensor.rows = rows;
+    tensor.cols = tensor.padded_cols = cols;
+    if (shard_rows == 0) shard_rows = rows;
+    for (uint32_t first = 0; first < rows; first += shard_rows) {
+        const uint32_t count = std::min(shard_rows, rows - first);
+        std::vector<std::byte> packed(count * tensor.row_bytes());
+        pack_rows(dtype, cols, std::span(blocks).subspan(first * row_bytes, count * row_bytes), packed);
+        tensor.shards.push_back({upload(packed), first, count});
     }
     return tensor;
 }

@@ -1,6 +1,6 @@
 // The embedding gather: exact copies, in every format, from one shard or many.
-#include "gpu_test.h"
 #include "kernels/embed.h"
+#include "kernels/linear.h"
 
 namespace auspex {
 namespace {
@@ -44,6 +44,27 @@ INSTANTIATE_TEST_SUITE_P(, Embed,
                          ::testing::Values(Case{DType::bf16, 1234, 33, 7}, Case{DType::bf16, 7, 1, 0},
                                            Case{DType::f16, 33, 7, 1}, Case{DType::f16, 64, 100, 0},
                                            Case{DType::f32, 1, 33, 10}, Case{DType::f32, 1234, 7, 3}));
+
+class EmbedQuantized : public GpuTestWith<QuantCase> {};
+
+TEST_P(EmbedQuantized, decodes_the_row_of_the_token_bit_by_bit) {
+    const auto [dtype, cols] = GetParam();
+    constexpr uint32_t kTokens = 50;
+    std::vector<float> values;
+    const Tensor table = quantized_tensor(values, kTokens, cols, dtype, 30, 17);
+    std::vector<gpu::Row> rows;
+    for (uint32_t token = 0; token < kTokens; ++token) rows.push_back(plain_row((token * 7 + 3) % kTokens, 0, token));
+    const Buffer row_buffer = upload(rows), x = output<float>(size_t{kTokens} * cols);
+    run([&](Recorder& to) { record_embed(to, table, row_buffer.view(), kTokens, x.view(), cols); });
+    std::vector<float> found = floats(x, size_t{kTokens} * cols), expected;
+    for (const gpu::Row& row : rows)
+        expected.insert(expected.end(), &values[size_t{row.token} * cols], &values[size_t{row.token} * cols] + cols);
+    for (float& v : found) v += 0.0f; // a zero has no sign
+    for (float& v : expected) v += 0.0f;
+    EXPECT_TRUE(same_bits(found, expected));
+}
+
+INSTANTIATE_TEST_SUITE_P(, EmbedQuantized, ::testing::ValuesIn(kQuantCases), quant_case_name);
 
 } // namespace
 } // namespace auspex

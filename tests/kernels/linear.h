@@ -16,6 +16,19 @@ using RecordLinear = std::function<void(Recorder& to, const Tensor& weight, Buff
 inline const RecordLinear kMatvec = [](auto&&... args) { record_matvec(args...); };
 inline const RecordLinear kMatmul = [](auto&&... args) { record_matmul(args...); };
 
+// Every block format, with the fewest columns its blocks allow times an odd number.
+struct QuantCase {
+    DType dtype;
+    uint32_t cols;
+};
+inline const std::vector<QuantCase> kQuantCases = {
+    {DType::q8_0, 352}, {DType::q4_0, 352}, {DType::q4_1, 352}, {DType::q5_0, 352},  {DType::q5_1, 352},
+    {DType::q2_k, 768}, {DType::q3_k, 768}, {DType::q4_k, 768}, {DType::q5_k, 768}, {DType::q6_k, 768},
+};
+inline std::string quant_case_name(const ::testing::TestParamInfo<QuantCase>& info) {
+    return std::string(dtype_name(info.param.dtype));
+}
+
 class LinearTest : public GpuTest {
   protected:
     // x: (n_rows, cols). Returns y (n_rows, rows of the weight); starts from `before` when adding.

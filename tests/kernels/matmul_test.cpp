@@ -54,5 +54,25 @@ TEST_F(MatmulChunks, leave_every_row_its_bits) {
     }
 }
 
+class MatmulQuantized : public LinearTest, public ::testing::WithParamInterface<QuantCase> {};
+
+TEST_P(MatmulQuantized, agrees_with_the_reference_in_any_chunks) {
+    const auto [dtype, cols] = GetParam();
+    constexpr uint32_t kOut = 37, kRows = 40;
+    std::vector<float> values;
+    const Tensor weight = quantized_tensor(values, kOut, cols, dtype, 40, 20);
+    const std::vector<float> x = random_floats(size_t{kRows} * cols, 41);
+    const std::vector<float> whole = multiply(kernels(), kMatmul, weight, x);
+    expect_right(whole, values, x, cols, 2.0 * cols);
+    uint32_t from = 0;
+    for (uint32_t n : {1u, 16u, 23u}) {
+        const std::vector<float> part = multiply(kernels(), kMatmul, weight, std::span(x).subspan(size_t{from} * cols, size_t{n} * cols));
+        EXPECT_TRUE(same_bits(part, std::span(whole).subspan(size_t{from} * kOut, size_t{n} * kOut))) << n << " rows";
+        from += n;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(, MatmulQuantized, ::testing::ValuesIn(kQuantCases), quant_case_name);
+
 } // namespace
 } // namespace auspex

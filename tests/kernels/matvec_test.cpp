@@ -13,9 +13,9 @@ struct Case {
 };
 
 // Longest way of a product to the sum: its lane's share, fma as two roundings, then the tree.
-double chain(const Tuning& tuning, uint32_t cols) {
-    const uint32_t blocks = padded_width(cols) / 8;
-    return 2.0 * 8.0 * ((blocks + tuning.lanes - 1) / tuning.lanes) + std::log2(tuning.lanes);
+double chain(const Tuning& tuning, uint32_t cols, uint32_t step = 8) {
+    const uint32_t steps = (cols + step - 1) / step;
+    return 2.0 * step * ((steps + tuning.lanes - 1) / tuning.lanes) + std::log2(tuning.lanes);
 }
 
 class Matvec : public LinearTest, public ::testing::WithParamInterface<Case> {};
@@ -120,6 +120,68 @@ TEST_F(MatvecRows, do_not_depend_on_how_lanes_exchange) {
     for (Variant variant : {Variant::shuffles, Variant::shared})
         EXPECT_TRUE(same_bits(multiply(kernels(variant), kMatvec, weight, x), native)) << variant_name(variant);
 }
+
+class MatvecQuantized : public LinearTest, public ::testing::WithParamInterface<QuantCase> {
+  protected:
+    static constexpr uint32_t kOut = 37, kShard = 20;
+    // Between them, all widths of codes and all kinds of scales.
+    static bool covers_the_decoders(DType dtype) {
+        return dtype == DType::q8_0 || dtype == DType::q5_1 || dtype == DType::q2_k || dtype == DType::q4_k || dtype == DType::q6_k;
+    }
+};
+
+TEST_P(MatvecQuantized, agrees_with_the_reference_for_any_number_of_rows) {
+    const auto [dtype, cols] = GetParam();
+    std::vector<float> values;
+    const Tensor weight = quantized_tensor(values, kOut, cols, dtype, 20, kShard);
+    KernelLibrary& library = kernels();
+    for (uint32_t n_rows = 1; n_rows <= 16; ++n_rows) {
+        const std::vector<float> x = random_floats(size_t{n_rows} * cols, 21), before = random_floats(size_t{n_rows} * kOut, 22);
+        const bool add = n_rows % 2 == 0;
+        expect_right(multiply(library, kMatvec, weight, x, add ? &before : nullptr), values, x, cols,
+                     chain(library.tuning(), cols, 32), add ? &before : nullptr);
+    }
+}
+
+TEST_P(MatvecQuantized, agrees_with_the_reference_in_every_variant) {
+    const auto [dtype, cols] = GetParam();
+    std::vector<float> values;
+    const Tensor weight = quantized_tensor(values, kOut, cols, dtype, 23);
+    const std::vector<float> x = random_floats(3 * cols, 24);
+    const std::vector<float> native = multiply(kernels(), kMatvec, weight, x);
+    for (Variant variant : all_variants()) {
+        if (variant != kNative && !covers_the_decoders(dtype)) continue;
+        KernelLibrary& library = kernels(variant);
+        expect_right(multiply(library, kMatvec, weight, x), values, x, cols, chain(library.tuning(), cols, 32));
+    }
+    for (Variant variant : {Variant::shuffles, Variant::shared}) {
+        if (!covers_the_decoders(dtype)) continue;
+        EXPECT_TRUE(same_bits(multiply(kernels(variant), kMatvec, weight, x), native)) << variant_name(variant);
+    }
+}
+
+TEST_P(MatvecQuantized, has_the_same_bits_in_any_company) {
+    const auto [dtype, cols] = GetParam();
+    constexpr uint32_t kMost = 40;
+    std::vector<float> values;
+    const Tensor weight = quantized_tensor(values, kOut, cols, dtype, 25, kShard);
+    const std::vector<float> x = random_floats(size_t{kMost} * cols, 26);
+    for (Variant variant : {kNative, Variant::shuffles}) {
+        if (variant != kNative && !covers_the_decoders(dtype)) continue;
+        std::vector<float> alone;
+        for (uint32_t r = 0; r < kMost; ++r) {
+            const std::vector<float> y = multiply(kernels(variant), kMatvec, weight, std::span(x).subspan(size_t{r} * cols, cols));
+            alone.insert(alone.end(), y.begin(), y.end());
+        }
+        for (uint32_t n : {2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 40}) {
+            if (variant != kNative && n % 4 != 0) continue;
+            const std::vector<float> together = multiply(kernels(variant), kMatvec, weight, std::span(x).first(size_t{n} * cols));
+            EXPECT_TRUE(same_bits(together, std::span(alone).first(size_t{n} * kOut))) << n << " rows";
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(, MatvecQuantized, ::testing::ValuesIn(kQuantCases), quant_case_name);
 
 } // namespace
 } // namespace auspex
