@@ -1,5 +1,6 @@
-// 16-bit floats (IEEE binary16, bfloat16) to f32 and back, rounding to nearest even. Few branches, so that loops over them
-// vectorise; no f32 subnormal is ever an operand that matters, so a host thread that flushes them to zero changes nothing.
+// 16-bit floats (IEEE binary16, bfloat16) to f32 and back, rounding to nearest even. Few branches, so that loops over
+// them vectorise; no f32 subnormal is ever an operand that matters, so a host thread that flushes them to zero changes
+// nothing.
 #pragma once
 
 #include <bit>
