@@ -33,7 +33,7 @@ SPECS = {
     # that of Llama 2: every query head has its own K/V head, output untied, feed-forward no power of two
     "mha": Spec(3, 256, 2, 4, 4, 64, 1280, V, False),
     # linear scaling; query heads wider together than the model
-    "linear": Spec(4, 256, 2, 6, 3, 64, 512, V, False, 10000.0, {"factor": 4.0}, "linear", 8192),
+    "linear": Spec(4, 256, 2, 8, 4, 64, 512, V, False, 10000.0, {"factor": 4.0}, "linear", 8192),
     # rows that no k-quant fits: llama-quantize falls back to Q5_0, Q8_0 and the like
     "odd": Spec(5, 192, 2, 3, 1, 64, 352, V, True),
     # positions beyond 8192
