@@ -9,10 +9,10 @@ quantised file, and no quantised arithmetic. rope_freqs.weight divides the rotar
 
 In the JSON: the prompt's tokens; the log-probability of every token but the first after those before it (nats); nll,
 their negated mean; full rows of logits after a few positions; cache_f16, the largest change of those logits when keys and
-values pass through f16, which says what an f16 cache may cost; greedy, a plain continuation with its margins.
+values pass through f16, and cache_f16_logprobs, that of all log-probabilities, say what an f16 cache may cost; greedy, a plain continuation with its margins.
 
---llama.cpp also asks llama-server (CPU) for a greedy continuation of each GGUF and stops where it leaves ours at a
-margin that is not close: it reads the files on its own, so it judges make_models.py as well.
+--llama.cpp also asks llama-server (CPU) for the likeliest tokens after several prefixes of the prompt, and stops where
+their log-probabilities are not ours: it reads the files on its own, so it judges make_models.py and gguf-py as well.
 """
 import glob
 import json
@@ -32,8 +32,10 @@ import tiny_models
 from make_models import NAMES, SPECS
 
 N_PROMPT, N_LONG, N_GREEDY = 48, 9000, 16
-# llama.cpp multiplies quantised weights with 8-bit activations: errors of 1e-2 … 1e-1 in logits of size 2 to 8.
-LLAMA_CPP_MARGIN = 0.4
+PREFIXES, N_TOP = [1, 8, 16, 24, 32, 40, 48], 20
+# llama.cpp multiplies quantised weights with 8-bit activations, and F16 ones with f16 activations. What its
+# log-probabilities may be off, root mean square; unrelated ones would be off by 2 and more.
+LLAMA_CPP_RMS = {"F32": 1e-3, "F16": 1e-2, "BF16": 5e-2, "other": 0.25}
 
 
 # ---- GGUF to transformers ----------------------------------------------------------------------------------------------
@@ -106,6 +108,10 @@ def logits_of(model, tokens, cache):
         return model(torch.tensor([tokens]), past_key_values=cache, use_cache=True).logits[0]
 
 
+def log_probs_of(logits, tokens):
+    return logits[:-1].double().log_softmax(-1).gather(1, torch.tensor(tokens[1:])[:, None])[:, 0]
+
+
 def greedy(model, tokens):
     out, margins, cache, fed = [], [], DynamicCache(), tokens
     for _ in range(N_GREEDY):
@@ -128,60 +134,63 @@ def reference(path, spec):
     logits = logits_of(model, tokens, DynamicCache())
     half = logits_of(model, tokens, HalfCache())
     assert torch.isfinite(logits).all() and not torch.equal(logits, half)
-    log_probs = logits[:-1].double().log_softmax(-1).gather(1, torch.tensor(tokens[1:])[:, None])[:, 0]
+    log_probs, half_log_probs = log_probs_of(logits, tokens), log_probs_of(half, tokens)
     out = {
         "tokens": tokens,
         "logprobs": rounded(log_probs.tolist()),
         "nll": float(-log_probs.mean()),
         "cache_f16": float((logits - half)[rows].abs().max()),
+        "cache_f16_logprobs": float((log_probs - half_log_probs).abs().max()),
         "spread": float(logits[rows].std()),
         "logits": {str(r): rounded(logits[r].tolist()) for r in rows},
     }
     if not is_long:
         out["greedy"], out["margins"] = greedy(model, tokens)
-    return out
+    return out, logits
 
 
 # ---- llama.cpp ---------------------------------------------------------------------------------------------------------
 
 
-def ask_llama_server(path, tokens):
-    port = 18765
-    with tempfile.TemporaryFile("w+") as log:
-        server = subprocess.Popen(["llama-server", "-m", path, "--port", str(port), "-c", "512", "-ngl", "0", "-t", "2",
-                                   "--parallel", "1", "--no-webui"], stdout=log, stderr=log)
+def start_llama_server(path, url, log):
+    command = ["llama-server", "-m", path, "--port", url.rsplit(":")[-1], "-c", "512", "-ngl", "0", "-t", "2", "-fa", "off",
+               "-ctk", "f32", "-ctv", "f32", "--parallel", "1", "--no-warmup"]
+    server = subprocess.Popen(command, stdout=log, stderr=log)
+    for _ in range(600):
         try:
-            url = f"http://127.0.0.1:{port}"
-            for _ in range(300):
-                try:
-                    with urllib.request.urlopen(url + "/health", timeout=2) as answer:
-                        if answer.status == 200:
-                            break
-                except OSError:
-                    if server.poll() is not None:
-                        log.seek(0)
-                        sys.exit(f"{path}: llama-server ended: {log.read()[-2000:]}")
-                    time.sleep(0.2)
-            body = {"prompt": tokens, "n_predict": N_GREEDY, "temperature": 0, "n_probs": 4, "ignore_eos": True,
-                    "cache_prompt": False, "samplers": ["temperature"], "return_tokens": True}
-            request = urllib.request.Request(url + "/completion", json.dumps(body).encode(), {"Content-Type": "application/json"})
-            with urllib.request.urlopen(request, timeout=60) as answer:
-                return json.load(answer)
+            with urllib.request.urlopen(url + "/health", timeout=2) as answer:
+                if answer.status == 200:
+                    return server
+        except OSError:
+            if server.poll() is not None:
+                break
+            time.sleep(0.1)
+    server.kill()
+    log.seek(0)
+    sys.exit(f"{path}: llama-server does not answer: {log.read()[-2000:]}")
+
+
+def compare_with_llama_cpp(name, path, tokens, logits):
+    url, squares = "http://127.0.0.1:18765", []
+    with tempfile.TemporaryFile("w+") as log:
+        server = start_llama_server(path, url, log)
+        try:
+            for n in PREFIXES:
+                body = {"prompt": tokens[:n], "n_predict": 1, "temperature": 0, "n_probs": N_TOP, "cache_prompt": False}
+                headers = {"Content-Type": "application/json"}
+                request = urllib.request.Request(url + "/completion", json.dumps(body).encode(), headers)
+                with urllib.request.urlopen(request, timeout=60) as answer:
+                    top = json.load(answer)["completion_probabilities"][0]["top_logprobs"]
+                ours = logits[n - 1].double().log_softmax(-1)
+                squares += [(float(ours[one["id"]]) - one["logprob"]) ** 2 for one in top]
         finally:
             server.terminate()
             server.wait()
-
-
-def compare_with_llama_cpp(name, path, found):
-    answer = ask_llama_server(path, found["tokens"])
-    theirs = answer["tokens"]
-    for i, (mine, other) in enumerate(zip(found["greedy"], theirs)):
-        if mine == other:
-            continue
-        if found["margins"][i] > LLAMA_CPP_MARGIN:
-            sys.exit(f"{name}: llama.cpp says {other} as token {i}, transformers {mine} by a margin of {found['margins'][i]:.2f}")
-        return i
-    return len(theirs)
+    rms = (sum(squares) / len(squares)) ** 0.5
+    allowed = LLAMA_CPP_RMS.get(name.removesuffix(".gguf").split("-")[-1], LLAMA_CPP_RMS["other"])
+    if len(squares) != len(PREFIXES) * N_TOP or not rms <= allowed:
+        sys.exit(f"{name}: llama.cpp's log-probabilities are off by {rms:.3g} (root mean square), allowed {allowed}")
+    return rms
 
 
 def main():
@@ -194,12 +203,12 @@ def main():
     for path in paths:
         name = os.path.basename(path)
         spec = SPECS[re.match(r"(?:hf-)?([a-z0-9]+)-", name)[1]]
-        found = reference(path, spec)
+        found, logits = reference(path, spec)
         with open(path + ".reference.json", "w", encoding="utf-8") as file:
             json.dump(found, file)
         line = f"{name:36} nll {found['nll']:.4f}  logits ±{found['spread']:.2f}  f16 cache {found['cache_f16']:.1e}"
-        if "--llama.cpp" in sys.argv and path.endswith(".gguf") and "greedy" in found:
-            line += f"  llama.cpp: {compare_with_llama_cpp(name, path, found)} of {N_GREEDY} greedy tokens alike"
+        if "--llama.cpp" in sys.argv and path.endswith(".gguf") and spec.layers > 1:
+            line += f"  llama.cpp {compare_with_llama_cpp(name, path, found['tokens'], logits):.1e}"
         print(line, flush=True)
 
 

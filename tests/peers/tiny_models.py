@@ -117,7 +117,7 @@ def config(spec, dtype="float32"):
 LLAMA3 = {"factor": 32.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
 
 
-def llama3_divisors(spec):
+def llama3_divisors(spec, dtype=np.float32):
     """GGUF's rope_freqs.weight: what each frequency is divided by (the rule of transformers' modeling_rope_utils)."""
     s, out = spec.scaling, []
     for i in range(spec.head_dim // 2):
@@ -131,4 +131,4 @@ def llama3_divisors(spec):
         else:
             smooth = (turns - low) / (high - low)
             out.append(1.0 / ((1 - smooth) / s["factor"] + smooth))
-    return np.array(out, dtype=np.float32)
+    return np.array(out, dtype=dtype)
