@@ -140,7 +140,7 @@ void add_models(CLI::App& app, Shared& shared, const std::string& otherwise) {
 
 void add_cache_type(CLI::App& app, auspex_cache_type& target) {
     add_choice<auspex_cache_type>(app, "--cache-type", "Precision of the K/V cache (f16)", target,
-                                  {{"f16", AUSPEX_CACHE_F16}, {"f32", AUSPEX_CACHE_F32}});
+                                  {{"f16", AUSPEX_CACHE_F16}, {"f32", AUSPEX_CACHE_F32}, {"q8_0", AUSPEX_CACHE_Q8_0}});
 }
 
 void add_device(CLI::App& app, ModelOptions& models) {
