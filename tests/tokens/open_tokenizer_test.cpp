@@ -346,6 +346,32 @@ TEST(TokenizerJson, refuses_what_it_cannot_read) {
     refused(changed("/model/merges/0", bpe_json()["model"]["merges"][1]), bad, "twice");
 }
 
+// The most memory the process has used since the last call, in MiB (Linux; elsewhere 0).
+uint64_t peak_mib() {
+    uint64_t peak = 0;
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);)
+        if (line.starts_with("VmHWM:")) peak = std::stoull(line.substr(6)) >> 10;
+    std::ofstream("/proc/self/clear_refs") << 5;
+    return peak;
+}
+
+TEST(TokenizerJson, what_is_passed_over_takes_no_memory) {
+    TempFolder folder;
+    {
+        std::string rest(16u << 20, '0');
+        for (size_t i = 1; i < rest.size(); i += 2)
+            rest[i] = ',';
+        folder.write("tokenizer.json", with(bpe_json().dump(), "\"version\":\"1.0\"", "\"version\":[" + rest + "0]"));
+    }
+    peak_mib();
+    const uint64_t before = peak_mib();
+    EXPECT_EQ(open_or_fail(folder.path())->vocab_size(), 838u);
+    EXPECT_LT(peak_mib(), before + 16 + 24); // the mapped file, and little else: as a tree it takes 128 and more
+    folder.write("tokenizer.json", std::string((64u << 20) + 1, ' '));
+    expect_refused(open_tokenizer(folder.path()).status(), Code::bad_file, "tokenizer.json", "too large");
+}
+
 // The reader may answer anything but must come back with it.
 TEST(TokenizerJson, survives_random_damage) {
     TempFolder folder;
