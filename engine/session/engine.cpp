@@ -155,7 +155,8 @@ Result<std::vector<uint32_t>> Engine::tokenize(std::string_view text, bool add_b
     return tokens;
 }
 
-Status Engine::check_request(const SequenceRequest& request) const {
+Status Engine::check_request(SequenceRequest& request) const {
+    if (device_->lost()) return device_->lost_status();
     if (!(request.sampling.temperature >= 0) || !std::isfinite(request.sampling.temperature))
         return {Code::invalid_argument, "temperature is " + std::to_string(request.sampling.temperature) + ", expected a number of at least 0"};
     // Below this, 1 / temperature times a logit leaves the range of f32.
@@ -163,18 +164,17 @@ Status Engine::check_request(const SequenceRequest& request) const {
         return {Code::invalid_argument, "temperature is " + std::to_string(request.sampling.temperature) + ", expected 0 or at least 0.0001"};
     if (draft_ && request.draft_len > max_draft_len_)
         return {Code::invalid_argument, "draft_len is " + std::to_string(request.draft_len) + ", expected at most max_draft_len " + std::to_string(max_draft_len_)};
+    if (!draft_) request.draft_len = 0;
+    for (size_t i = 0; i < request.prompt.size(); ++i)
+        if (request.prompt[i] >= target_->config().vocab_size)
+            return {Code::invalid_argument, "prompt token " + std::to_string(i) + " is " + std::to_string(request.prompt[i]) +
+                                                ", expected an id below the vocabulary's " + std::to_string(target_->config().vocab_size)};
     return ok_status();
 }
 
 Result<uint64_t> Engine::create_sequence(SequenceRequest request) {
-    if (device_->lost()) return device_->lost_status();
     AUSPEX_TRY(check_request(request));
-    if (!draft_) request.draft_len = 0;
     if (request.prompt.empty()) return Status(Code::invalid_argument, "the prompt is empty, expected at least one token");
-    for (size_t i = 0; i < request.prompt.size(); ++i)
-        if (request.prompt[i] >= target_->config().vocab_size)
-            return Status(Code::invalid_argument, "prompt token " + std::to_string(i) + " is " + std::to_string(request.prompt[i]) +
-                                                      ", expected an id below the vocabulary's " + std::to_string(target_->config().vocab_size));
     if (request.prompt.size() >= max_context_)
         return Status(Code::capacity, "the prompt has " + std::to_string(request.prompt.size()) + " tokens, which leaves no room in the context of " +
                                           std::to_string(max_context_) + "; shorten it or raise the context");
@@ -182,11 +182,14 @@ Result<uint64_t> Engine::create_sequence(SequenceRequest request) {
 }
 
 Result<uint64_t> Engine::fork_sequence(uint64_t source, SequenceRequest request) {
-    if (device_->lost()) return device_->lost_status();
     AUSPEX_TRY(check_request(request));
-    if (!draft_) request.draft_len = 0;
     if (!request.prompt.empty()) return Status(Code::invalid_argument, "a fork takes its source's tokens; its own prompt must be empty");
     return scheduler_->fork(source, std::move(request), tokenizer_.get());
+}
+
+Status Engine::append_sequence(uint64_t id, SequenceRequest request) {
+    AUSPEX_TRY(check_request(request));
+    return scheduler_->append(id, std::move(request), tokenizer_.get());
 }
 
 } // namespace auspex

@@ -32,6 +32,7 @@ class Engine {
     Result<std::vector<uint32_t>> tokenize(std::string_view text, bool add_bos) const;
     Result<uint64_t> create_sequence(SequenceRequest request);
     Result<uint64_t> fork_sequence(uint64_t source, SequenceRequest request);
+    Status append_sequence(uint64_t id, SequenceRequest request);
 
     Scheduler& scheduler() { return *scheduler_; }
     const Scheduler& scheduler() const { return *scheduler_; }
@@ -58,7 +59,7 @@ class Engine {
     Status load_model(const EngineDesc& desc, const Checkpoint& checkpoint, Uploader& uploader, uint32_t max_rows,
                       std::unique_ptr<LlamaModel>& model);
     Status build(const EngineDesc& desc);
-    Status check_request(const SequenceRequest& request) const;
+    Status check_request(SequenceRequest& request) const; // without a draft model nothing is drafted
 
     Logger log_;
     std::unique_ptr<Device> device_;

@@ -32,6 +32,9 @@ class Scheduler {
     // capacity when no slot is free. The request was checked.
     Result<uint64_t> create(SequenceRequest request, const Tokenizer* tokenizer);
     Result<uint64_t> fork(uint64_t source, SequenceRequest request, const Tokenizer* tokenizer);
+    // A finished sequence goes on after request.prompt, which may be empty. invalid_argument while it runs; capacity when
+    // its context is full or the prompt leaves no room.
+    Status append(uint64_t id, SequenceRequest request, const Tokenizer* tokenizer);
     Status destroy(uint64_t id);
     Status cancel(uint64_t id);
     Status set_draft_len(uint64_t id, uint32_t draft_len);
