@@ -3,12 +3,10 @@
 #include "model/llama_config.h"
 
 #include "base/platform.h"
-
-#include <nlohmann/json.hpp>
+#include "formats/json.h"
 
 #include <algorithm>
 #include <exception>
-#include <set>
 
 namespace auspex {
 namespace {
@@ -16,7 +14,6 @@ namespace {
 using nlohmann::json;
 
 constexpr uint64_t max_json_bytes = 4u << 20; // real files are a few KiB; the tree costs about 20 times the text
-constexpr int max_json_depth = 64;
 constexpr size_t max_eos_ids = 256;
 constexpr const char* head_dim_key = "head_dim";
 
@@ -49,22 +46,6 @@ std::string number_text(double value) {
     return json(value).dump();
 }
 
-// What stands in the file, in a few words.
-std::string found(const json& value) {
-    switch (value.type()) {
-    case json::value_t::null:
-        return "null";
-    case json::value_t::object:
-        return "an object";
-    case json::value_t::array:
-        return "a list";
-    case json::value_t::string:
-        return "the text " + in_quotes(value.get_ref<const std::string&>());
-    default:
-        return value.dump(); // numbers and booleans
-    }
-}
-
 Status wrong(Code code, const std::string& where, const std::string& key, const std::string& what_is,
              const std::string& expected) {
     return {code, where + ": found " + key + " " + what_is + ", expected " + expected};
@@ -72,47 +53,6 @@ Status wrong(Code code, const std::string& where, const std::string& key, const 
 
 std::string from_to(const std::string& least, const std::string& most) {
     return "from " + least + " to " + most;
-}
-
-// The whole file as a tree. Duplicate keys are refused at the top level, where the keys that matter stand: readers
-// disagree about which one counts.
-Result<json> read_json_object(const std::string& path) {
-    AUSPEX_TRY_ASSIGN(text, read_text_file(path, max_json_bytes));
-    if (text.find('\0') != std::string::npos) // would end the parser's input early
-        return Status(Code::bad_file, path + ": found a zero byte, expected JSON; fetch the file again");
-    bool too_deep = false;
-    std::string last_key, duplicate;
-    std::set<std::string> top_keys;
-    const auto watch = [&](int depth, json::parse_event_t event, json& parsed) {
-        if (event == json::parse_event_t::key) {
-            last_key = parsed.get_ref<const std::string&>();
-            if (depth == 1 && !top_keys.insert(last_key).second) duplicate = last_key;
-        }
-        const bool opens = event == json::parse_event_t::object_start || event == json::parse_event_t::array_start;
-        if (opens && depth >= max_json_depth) too_deep = true;
-        return !too_deep;
-    };
-    json root;
-    try {
-        root = json::parse(text, watch);
-    } catch (const json::parse_error& error) {
-        const size_t at = std::min(text.size(), error.byte > 8 ? error.byte - 8 : 0);
-        return Status(Code::bad_file, path + ": found " + in_quotes(text.substr(at, 16), 16) + " at byte " +
-                                          std::to_string(error.byte) +
-                                          (last_key.empty() ? "" : " (key " + in_quotes(last_key) + ")") +
-                                          ", expected JSON; NaN and Infinity are not JSON either");
-    } catch (const json::exception&) { // a number beyond the range of double
-        return Status(Code::bad_file, path + ": found a number too large to represent (key " + in_quotes(last_key) +
-                                          "), expected a finite number");
-    }
-    if (too_deep)
-        return Status(Code::bad_file, path + ": found JSON nested deeper than " + std::to_string(max_json_depth) +
-                                          " levels, expected a model's config");
-    if (!duplicate.empty())
-        return Status(Code::bad_file,
-                      path + ": found the key " + in_quotes(duplicate) + " twice, expected once; remove one of them");
-    if (!root.is_object()) return Status(Code::bad_file, path + ": found " + found(root) + ", expected a JSON object");
-    return root;
 }
 
 // The value of a key, or null where it is absent or null: transformers treats both alike.
@@ -124,7 +64,7 @@ const json* value_of(const json& object, const char* key) {
 Status read_integer(const json& value, const std::string& where, const std::string& key, uint64_t least, uint64_t most,
                     uint32_t& out) {
     if (!value.is_number_unsigned() || value.get<uint64_t>() < least || value.get<uint64_t>() > most)
-        return wrong(Code::bad_file, where, key, found(value),
+        return wrong(Code::bad_file, where, key, json_found(value),
                      "an integer " + from_to(std::to_string(least), std::to_string(most)));
     out = static_cast<uint32_t>(value.get<uint64_t>());
     return ok_status();
@@ -135,7 +75,7 @@ Status read_real(const json& object, const std::string& where, const RealKey& ke
     if (!value) return ok_status();
     const double number = value->is_number() ? value->get<double>() : 0.0;
     if (!(number >= key.least && number <= key.most)) // NaN compares false
-        return wrong(Code::bad_file, where, key.key, found(*value),
+        return wrong(Code::bad_file, where, key.key, json_found(*value),
                      "a number " + from_to(number_text(key.least), number_text(key.most)));
     out.*key.field = static_cast<float>(number);
     return ok_status();
@@ -144,7 +84,7 @@ Status read_real(const json& object, const std::string& where, const RealKey& ke
 Status read_bool(const json& root, const std::string& where, const char* key, bool& out) {
     const json* value = value_of(root, key);
     if (!value) return ok_status();
-    if (!value->is_boolean()) return wrong(Code::bad_file, where, key, found(*value), "true or false");
+    if (!value->is_boolean()) return wrong(Code::bad_file, where, key, json_found(*value), "true or false");
     out = value->get<bool>();
     return ok_status();
 }
@@ -165,7 +105,7 @@ Status read_eos(const json& value, const std::string& where, uint32_t vocab_size
 
 Status check_text(const json& value, const std::string& where, const std::string& key, const std::string& expected,
                   const std::string& advice) {
-    if (!value.is_string()) return wrong(Code::bad_file, where, key, found(value), "the text " + in_quotes(expected));
+    if (!value.is_string()) return wrong(Code::bad_file, where, key, json_found(value), "the text " + in_quotes(expected));
     if (value.get_ref<const std::string&>() == expected) return ok_status();
     return wrong(Code::unsupported, where, key, in_quotes(value.get_ref<const std::string&>()),
                  in_quotes(expected) + "; " + advice);
@@ -179,7 +119,7 @@ Status check_architecture(const json& root, const std::string& where) {
         return wrong(Code::bad_file, where, "neither architectures", "nor model_type", "model_type \"llama\"");
     if (architectures) {
         if (!architectures->is_array() || architectures->empty())
-            return wrong(Code::bad_file, where, "architectures", found(*architectures),
+            return wrong(Code::bad_file, where, "architectures", json_found(*architectures),
                          "a list with \"LlamaForCausalLM\"");
         AUSPEX_TRY(check_text((*architectures)[0], where, "architectures", "LlamaForCausalLM", advice));
     }
@@ -188,10 +128,10 @@ Status check_architecture(const json& root, const std::string& where) {
 
 // The kind of a rope_scaling or quantization_config object, by whichever of the keys it uses.
 std::string kind_of(const json& value, std::initializer_list<const char*> keys) {
-    if (!value.is_object()) return found(value);
+    if (!value.is_object()) return json_found(value);
     for (const char* key : keys)
         if (const json* kind = value_of(value, key))
-            return kind->is_string() ? in_quotes(kind->get_ref<const std::string&>()) : found(*kind);
+            return kind->is_string() ? in_quotes(kind->get_ref<const std::string&>()) : json_found(*kind);
     return "of no named kind";
 }
 
@@ -219,7 +159,7 @@ Status read_rope(const json& root, const std::string& where, LlamaConfig& out) {
     const json* parameters = value_of(root, "rope_parameters");
     if (!parameters) return ok_status();
     if (!parameters->is_object())
-        return wrong(Code::bad_file, where, "rope_parameters", found(*parameters), "an object");
+        return wrong(Code::bad_file, where, "rope_parameters", json_found(*parameters), "an object");
     for (const char* key : {"rope_type", "type"})
         if (const json* type = value_of(*parameters, key))
             AUSPEX_TRY(check_text(*type, where, std::string("rope_parameters.") + key, "default",
@@ -255,7 +195,7 @@ Status read_special_ids(const json& root, const std::string& where, const std::s
     bool said = root.contains("eos_token_id"); // null means that there is none
     const std::string generation = folder + "/generation_config.json";
     if (path_exists(generation)) {
-        AUSPEX_TRY_ASSIGN(object, read_json_object(generation));
+        AUSPEX_TRY_ASSIGN(object, read_json_object(generation, max_json_bytes));
         if (const json* more = value_of(object, "eos_token_id"))
             AUSPEX_TRY(read_eos(*more, generation, out.vocab_size, out.eos_ids));
         said = said || object.contains("eos_token_id");
@@ -285,7 +225,7 @@ Status check_llama_config(const LlamaConfig& config, const std::string& where) {
     for (const RealKey& key : {rms_eps_key, rope_theta_key}) {
         const float value = config.*key.field;
         if (!(value >= static_cast<float>(key.least) && value <= static_cast<float>(key.most)))
-            return wrong(Code::bad_file, where, key.key, found(json(value)),
+            return wrong(Code::bad_file, where, key.key, json_found(json(value)),
                          "a number " + from_to(number_text(key.least), number_text(key.most)));
     }
     if (config.n_heads % config.n_kv_heads != 0)
@@ -308,7 +248,7 @@ Status check_llama_config(const LlamaConfig& config, const std::string& where) {
 Result<LlamaConfig> read_llama_config(const std::string& folder) {
     const std::string where = folder + "/config.json";
     try {
-        AUSPEX_TRY_ASSIGN(root, read_json_object(where));
+        AUSPEX_TRY_ASSIGN(root, read_json_object(where, max_json_bytes));
         AUSPEX_TRY(check_architecture(root, where));
         AUSPEX_TRY(check_features(root, where));
         LlamaConfig config;
