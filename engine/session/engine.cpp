@@ -29,7 +29,14 @@ uint32_t choose_batch(const DeviceCaps& caps, const LlamaConfig& config, uint32_
 Result<std::unique_ptr<Engine>> Engine::create(const EngineDesc& desc, const Logger& log) {
     std::unique_ptr<Engine> engine(new Engine());
     engine->log_ = log;
-    AUSPEX_TRY(engine->open_models(desc));
+    AUSPEX_TRY_ASSIGN(models, open_models({desc.target_path, desc.target_synthetic, desc.target_type}, {desc.draft_path, desc.draft_synthetic, desc.draft_type}));
+    engine->target_checkpoint_ = std::move(models.target);
+    engine->draft_checkpoint_ = std::move(models.draft);
+    engine->tokenizer_ = std::move(models.tokenizer);
+    engine->end_ids_ = std::move(models.end_ids);
+    if (engine->end_ids_.size() > gpu::kMaxStopIds)
+        return Status(Code::unsupported, engine->target_checkpoint_->name() + ": " + std::to_string(engine->end_ids_.size()) +
+                                             " end tokens are named, expected at most " + std::to_string(gpu::kMaxStopIds));
     if (desc.borrowed) {
         AUSPEX_TRY_ASSIGN(device, Device::adopt(*desc.borrowed, log));
         engine->device_ = std::move(device);
@@ -48,40 +55,17 @@ Engine::~Engine() {
     turns_.reset(); // waits
 }
 
-Status Engine::open_models(const EngineDesc& desc) {
-    auto open = [](const std::optional<SyntheticModel>& synthetic, const std::string& path) {
-        return synthetic ? make_synthetic_checkpoint(*synthetic) : open_huggingface_checkpoint(path);
-    };
-    if (!desc.target_synthetic && desc.target_path.empty()) return {Code::invalid_argument, "target_path is not set; expected a model folder"};
-    AUSPEX_TRY_ASSIGN(target, open(desc.target_synthetic, desc.target_path));
-    target_checkpoint_ = std::move(target);
-    if (desc.draft_synthetic || !desc.draft_path.empty()) {
-        AUSPEX_TRY_ASSIGN(draft, open(desc.draft_synthetic, desc.draft_path));
-        draft_checkpoint_ = std::move(draft);
-    }
-    if (!desc.target_synthetic) {
-        AUSPEX_TRY_ASSIGN(tokenizer, open_sentencepiece_tokenizer(desc.target_path));
-        tokenizer_ = std::move(tokenizer);
-        if (tokenizer_->vocab_size() > target_checkpoint_->config().vocab_size)
-            return {Code::mismatch, desc.target_path + ": tokenizer.model has " + std::to_string(tokenizer_->vocab_size()) +
-                                        " tokens, but config.json says vocab_size " + std::to_string(target_checkpoint_->config().vocab_size)};
-    }
-    if (!draft_checkpoint_) return ok_status();
-    if (tokenizer_ && !desc.draft_synthetic) {
-        AUSPEX_TRY_ASSIGN(draft_tokenizer, open_sentencepiece_tokenizer(desc.draft_path));
-        AUSPEX_TRY(check_same_vocabulary(*tokenizer_, desc.target_path, *draft_tokenizer, desc.draft_path));
-    }
-    const LlamaConfig &t = target_checkpoint_->config(), &d = draft_checkpoint_->config();
-    if (t.vocab_size != d.vocab_size)
-        return {Code::mismatch, draft_checkpoint_->name() + ": vocab_size is " + std::to_string(d.vocab_size) + ", expected " +
-                                    std::to_string(t.vocab_size) + " like the target " + target_checkpoint_->name()};
-    return ok_status();
-}
-
 Status Engine::load_model(const EngineDesc& desc, const Checkpoint& checkpoint, Uploader& uploader, uint32_t max_rows,
-                          std::unique_ptr<LlamaModel>& model) {
+                          std::pair<float, float> progress, std::unique_ptr<LlamaModel>& model) {
     const LlamaConfig& c = checkpoint.config();
-    AUSPEX_TRY_ASSIGN(weights, load_llama_weights(*device_, *memory_, uploader, checkpoint));
+    if (desc.progress)
+        uploader.progress = [&, begin = uploader.uploaded_bytes(), bytes = static_cast<double>(summarize_weights(checkpoint).device_bytes)](uint64_t done) {
+            const double part = std::min(1.0, static_cast<double>(done - begin) / bytes);
+            desc.progress(progress.first + (progress.second - progress.first) * static_cast<float>(part));
+        };
+    auto loaded = load_llama_weights(*device_, *memory_, uploader, checkpoint);
+    uploader.progress = nullptr; // what follows is no weight
+    if (!loaded.ok()) return loaded.status();
     uint32_t pages_per_slot = ceil_div(max_context_, kPageSize);
     CacheShape cache = {.n_layers = c.n_layers,
                         .n_heads = c.n_heads,
@@ -92,7 +76,7 @@ Status Engine::load_model(const EngineDesc& desc, const Checkpoint& checkpoint, 
                         .max_rows = max_context_,
                         .page_size = kPageSize,
                         .n_pages = max_sequences_ * pages_per_slot};
-    AUSPEX_TRY_ASSIGN(made, LlamaModel::create(*device_, *memory_, uploader, tuning(), std::move(weights), cache, max_rows));
+    AUSPEX_TRY_ASSIGN(made, LlamaModel::create(*device_, *memory_, uploader, tuning(), std::move(loaded).value(), cache, max_rows));
     model = std::move(made);
     return ok_status();
 }
@@ -118,19 +102,16 @@ Status Engine::build(const EngineDesc& desc) {
     AUSPEX_TRY_ASSIGN(kernels, KernelLibrary::create(*device_, tuning, desc.cache_folder));
     kernels_ = std::move(kernels);
     AUSPEX_TRY_ASSIGN(uploader, Uploader::create(*device_, *memory_));
-    if (desc.progress) {
-        double bytes = static_cast<double>(target.n_parameters() + (draft_checkpoint_ ? draft_checkpoint_->config().n_parameters() : 0));
-        const TensorInfo* any = target_checkpoint_->find("model.embed_tokens.weight");
-        bytes *= any ? dtype_bytes(any->dtype) : 2;
-        uploader->progress = [bytes, report = desc.progress](uint64_t done) { report(static_cast<float>(std::min(1.0, static_cast<double>(done) / bytes))); };
-    }
+    const double target_bytes = static_cast<double>(summarize_weights(*target_checkpoint_).device_bytes);
+    const double draft_bytes = draft_checkpoint_ ? static_cast<double>(summarize_weights(*draft_checkpoint_).device_bytes) : 0;
+    const auto target_part = static_cast<float>(target_bytes / (target_bytes + draft_bytes));
 
     uint64_t row_bytes = LlamaModel::activation_bytes_per_row(target, tuning, max_context_);
     if (draft_checkpoint_) row_bytes = std::max(row_bytes, LlamaModel::activation_bytes_per_row(draft_checkpoint_->config(), tuning, max_context_));
     uint32_t batch = choose_batch(device_->caps, target, max_sequences_, max_draft_len_, row_bytes);
     uint32_t replay_rows = static_cast<uint32_t>(std::clamp<uint64_t>(device_->caps.max_storage_buffer_range / row_bytes / 8 * 8, 8, kPromptChunk));
-    AUSPEX_TRY(load_model(desc, *target_checkpoint_, *uploader, std::max(batch * (max_draft_len_ + 1), replay_rows), target_));
-    if (draft_checkpoint_) AUSPEX_TRY(load_model(desc, *draft_checkpoint_, *uploader, std::max(2 * batch, replay_rows), draft_));
+    AUSPEX_TRY(load_model(desc, *target_checkpoint_, *uploader, std::max(batch * (max_draft_len_ + 1), replay_rows), {0.0f, target_part}, target_));
+    if (draft_checkpoint_) AUSPEX_TRY(load_model(desc, *draft_checkpoint_, *uploader, std::max(2 * batch, replay_rows), {target_part, 1.0f}, draft_));
     AUSPEX_TRY_ASSIGN(buffers, RoundBuffers::create(*memory_, *uploader, max_sequences_, max_context_, batch, max_draft_len_, target.vocab_size));
     buffers_ = std::move(buffers);
 
@@ -138,10 +119,7 @@ Status Engine::build(const EngineDesc& desc) {
     RoundModels models = {*target_, draft_.get()};
     AUSPEX_TRY_ASSIGN(turns, TurnQueue::create(*device_, *memory_, *uploader, *kernels_, models, buffers_, {batch, replay_rows, max_commands}));
     turns_ = std::move(turns);
-    Scheduler::Limits limits = {max_sequences_, max_context_, max_draft_len_, batch, replay_rows, target.eos_ids};
-    if (limits.stop_ids.size() > gpu::kMaxStopIds)
-        return {Code::unsupported, target_checkpoint_->name() + ": " + std::to_string(limits.stop_ids.size()) + " end tokens are named, expected at most " +
-                                       std::to_string(gpu::kMaxStopIds)};
+    Scheduler::Limits limits = {max_sequences_, max_context_, max_draft_len_, batch, replay_rows, end_ids_};
     scheduler_ = std::make_unique<Scheduler>(models, *turns_, max_commands, limits);
     target_checkpoint_.reset();
     draft_checkpoint_.reset();

@@ -2,8 +2,8 @@
 // scheduler. Nothing here knows the C interface.
 #pragma once
 
+#include "session/open_models.h"
 #include "session/scheduler.h"
-#include "tokens/tokenizer.h"
 
 namespace auspex {
 
@@ -11,6 +11,7 @@ struct EngineDesc {
     std::string target_path;
     std::string draft_path; // empty: none
     std::optional<SyntheticModel> target_synthetic, draft_synthetic; // instead of the paths
+    std::optional<DType> target_type, draft_type; // of matrices, converted while loading; none: as the files have them
     DeviceChoice device;
     std::optional<BorrowedDevice> borrowed; // instead of `device`
     uint32_t max_sequences = 1;
@@ -46,6 +47,7 @@ class Engine {
     const LlamaModel* draft() const { return draft_.get(); }
     RoundBuffers& buffers() { return buffers_; }
     const Tokenizer* tokenizer() const { return tokenizer_.get(); }
+    const std::vector<uint32_t>& end_ids() const { return end_ids_; } // tokens that end an answer, ascending
     const Tuning& tuning() const { return kernels_->tuning(); }
     uint32_t max_context() const { return max_context_; }
     uint32_t max_draft_len() const { return max_draft_len_; }
@@ -55,9 +57,8 @@ class Engine {
 
   private:
     Engine() = default;
-    Status open_models(const EngineDesc& desc);
     Status load_model(const EngineDesc& desc, const Checkpoint& checkpoint, Uploader& uploader, uint32_t max_rows,
-                      std::unique_ptr<LlamaModel>& model);
+                      std::pair<float, float> progress, std::unique_ptr<LlamaModel>& model); // from, to
     Status build(const EngineDesc& desc);
     Status check_request(SequenceRequest& request) const; // without a draft model nothing is drafted
 
@@ -67,6 +68,7 @@ class Engine {
     std::unique_ptr<KernelLibrary> kernels_;
     std::unique_ptr<Checkpoint> target_checkpoint_, draft_checkpoint_; // until loaded
     std::unique_ptr<Tokenizer> tokenizer_;                             // none for synthetic models
+    std::vector<uint32_t> end_ids_;
     std::unique_ptr<LlamaModel> target_, draft_;
     RoundBuffers buffers_;
     std::unique_ptr<TurnQueue> turns_;

@@ -322,7 +322,10 @@ TEST(Append, conversations_do_not_disturb_each_other) {
     });
     while (at[0] < 4 || at[1] < 4 || at[2] < 4) { // what ended in the very last step
         for (size_t c = 0; c < parts.size(); ++c)
-            if (at[c] < 4) EXPECT_TRUE(engine->append_sequence(ids[c], request_of(parts[c][at[c]], at[c])).ok()), at[c] += 1;
+            if (at[c] < 4) {
+                EXPECT_TRUE(engine->append_sequence(ids[c], request_of(parts[c][at[c]], at[c])).ok());
+                at[c] += 1;
+            }
         drive(*engine);
         ASSERT_FALSE(HasFatalFailure());
     }
