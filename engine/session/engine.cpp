@@ -31,11 +31,12 @@ Result<std::unique_ptr<Engine>> Engine::create(const EngineDesc& desc, const Log
     engine->log_ = log;
     AUSPEX_TRY_ASSIGN(models, open_models({desc.target_path, desc.target_synthetic, desc.target_type}, {desc.draft_path, desc.draft_synthetic, desc.draft_type}));
     engine->target_checkpoint_ = std::move(models.target);
+    engine->target_name_ = engine->target_checkpoint_->name();
     engine->draft_checkpoint_ = std::move(models.draft);
     engine->tokenizer_ = std::move(models.tokenizer);
     engine->end_ids_ = std::move(models.end_ids);
     if (engine->end_ids_.size() > gpu::kMaxStopIds)
-        return Status(Code::unsupported, engine->target_checkpoint_->name() + ": " + std::to_string(engine->end_ids_.size()) +
+        return Status(Code::unsupported, engine->target_name_ + ": " + std::to_string(engine->end_ids_.size()) +
                                              " end tokens are named, expected at most " + std::to_string(gpu::kMaxStopIds));
     if (desc.borrowed) {
         AUSPEX_TRY_ASSIGN(device, Device::adopt(*desc.borrowed, log));
@@ -126,11 +127,39 @@ Status Engine::build(const EngineDesc& desc) {
     return ok_status();
 }
 
+namespace {
+Status no_tokenizer() {
+    return {Code::unsupported, "this engine's model is synthetic and has no tokenizer; give the prompt as token ids"};
+}
+
+// The layout of that name, or the one that the model's own template describes.
+Result<ChatTemplate> choose_layout(const Tokenizer& tokenizer, const std::string& model, const std::optional<std::string>& name) {
+    std::string known;
+    for (ChatTemplate one : {ChatTemplate::llama3, ChatTemplate::llama3_plain, ChatTemplate::llama2, ChatTemplate::zephyr, ChatTemplate::chatml})
+        known += (known.empty() ? "" : ", ") + std::string(chat_template_name(one));
+    if (name) {
+        if (auto chosen = chat_template_by_name(*name)) return *chosen;
+        return Status(Code::invalid_argument, "the chat template is " + in_quotes(*name) + ", expected one of " + known);
+    }
+    if (auto own = recognise_chat_template(tokenizer.chat_template())) return *own;
+    return Status(Code::unsupported, model + ": found " + (tokenizer.chat_template().empty() ? "no chat template" : "a chat template that is not known") +
+                                         "; name the one it was trained with: " + known);
+}
+} // namespace
+
 Result<std::vector<uint32_t>> Engine::tokenize(std::string_view text, bool add_bos) const {
-    if (!tokenizer_) return Status(Code::unsupported, "this engine's model is synthetic and has no tokenizer; give the prompt as token ids");
+    if (!tokenizer_) return no_tokenizer();
     AUSPEX_TRY_ASSIGN(tokens, tokenizer_->encode(text));
     if (add_bos && tokenizer_->add_bos()) tokens.insert(tokens.begin(), tokenizer_->bos_id());
     return tokens;
+}
+
+Status Engine::check_tokens(std::span<const uint32_t> tokens) const {
+    for (size_t i = 0; i < tokens.size(); ++i)
+        if (tokens[i] >= target_->config().vocab_size)
+            return {Code::invalid_argument, "prompt token " + std::to_string(i) + " is " + std::to_string(tokens[i]) +
+                                                ", expected an id below the vocabulary's " + std::to_string(target_->config().vocab_size)};
+    return ok_status();
 }
 
 Status Engine::check_request(SequenceRequest& request) const {
@@ -143,11 +172,7 @@ Status Engine::check_request(SequenceRequest& request) const {
     if (draft_ && request.draft_len > max_draft_len_)
         return {Code::invalid_argument, "draft_len is " + std::to_string(request.draft_len) + ", expected at most max_draft_len " + std::to_string(max_draft_len_)};
     if (!draft_) request.draft_len = 0;
-    for (size_t i = 0; i < request.prompt.size(); ++i)
-        if (request.prompt[i] >= target_->config().vocab_size)
-            return {Code::invalid_argument, "prompt token " + std::to_string(i) + " is " + std::to_string(request.prompt[i]) +
-                                                ", expected an id below the vocabulary's " + std::to_string(target_->config().vocab_size)};
-    return ok_status();
+    return check_tokens(request.prompt);
 }
 
 Result<uint64_t> Engine::create_sequence(SequenceRequest request) {
@@ -168,6 +193,33 @@ Result<uint64_t> Engine::fork_sequence(uint64_t source, SequenceRequest request)
 Status Engine::append_sequence(uint64_t id, SequenceRequest request) {
     AUSPEX_TRY(check_request(request));
     return scheduler_->append(id, std::move(request), tokenizer_.get());
+}
+
+Result<std::vector<uint32_t>> Engine::encode_chat(ChatTurn turn, const std::optional<std::string>& layout, bool default_system, bool answer_ended) const {
+    if (!tokenizer_) return no_tokenizer();
+    AUSPEX_TRY_ASSIGN(chosen, choose_layout(*tokenizer_, target_name_, layout));
+    if (default_system && !layout) turn.system = default_system_text(tokenizer_->chat_template());
+    std::vector<ChatPart> parts;
+    if (!turn.first) {
+        parts = chat_closing(chosen);
+        // What the answer ended with stands for the token that would end it.
+        if (answer_ended && !parts.empty() && parts[0].kind == ChatPart::Kind::control) parts.erase(parts.begin());
+    }
+    const std::vector<ChatPart> opening = chat_opening(chosen, turn);
+    parts.insert(parts.end(), opening.begin(), opening.end());
+    return auspex::encode_chat(*tokenizer_, parts);
+}
+
+Status Engine::score(std::span<const uint32_t> tokens, const Scorer::EachRow& each_row, uint32_t chunk) {
+    if (device_->lost()) return device_->lost_status();
+    if (tokens.empty()) return {Code::invalid_argument, "there are no tokens to score, expected at least one"};
+    AUSPEX_TRY(check_tokens(tokens));
+    if (tokens.size() > max_context_)
+        return {Code::capacity, std::to_string(tokens.size()) + " tokens were to be scored, expected at most the context of " + std::to_string(max_context_)};
+    return scheduler_->with_free_slot(static_cast<uint32_t>(tokens.size()), [&](uint32_t slot, std::span<const PageChange> pages) {
+        Scorer scorer(*device_, *kernels_, {*target_, draft_.get()}, buffers_, slot);
+        return scorer.run(tokens, pages, chunk, each_row);
+    });
 }
 
 } // namespace auspex

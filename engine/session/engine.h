@@ -4,6 +4,8 @@
 
 #include "session/open_models.h"
 #include "session/scheduler.h"
+#include "session/scorer.h"
+#include "tokens/chat_template.h"
 
 namespace auspex {
 
@@ -34,6 +36,11 @@ class Engine {
     Result<uint64_t> create_sequence(SequenceRequest request);
     Result<uint64_t> fork_sequence(uint64_t source, SequenceRequest request);
     Status append_sequence(uint64_t id, SequenceRequest request);
+    // The tokens from the end of the answer before (answer_ended: with its end token) to the assistant's words. `system`
+    // and `layout` none: the model's own; unsupported when that is not known.
+    Result<std::vector<uint32_t>> encode_chat(ChatTurn turn, const std::optional<std::string>& layout, bool default_system, bool answer_ended) const;
+    // Logits of rows [0, tokens.size()), as if they had been generated; see Scorer. Waits.
+    Status score(std::span<const uint32_t> tokens, const Scorer::EachRow& each_row, uint32_t chunk = Scorer::kDefaultChunk);
 
     Scheduler& scheduler() { return *scheduler_; }
     const Scheduler& scheduler() const { return *scheduler_; }
@@ -60,6 +67,7 @@ class Engine {
     Status load_model(const EngineDesc& desc, const Checkpoint& checkpoint, Uploader& uploader, uint32_t max_rows,
                       std::pair<float, float> progress, std::unique_ptr<LlamaModel>& model); // from, to
     Status build(const EngineDesc& desc);
+    Status check_tokens(std::span<const uint32_t> tokens) const;
     Status check_request(SequenceRequest& request) const; // without a draft model nothing is drafted
 
     Logger log_;
@@ -69,6 +77,7 @@ class Engine {
     std::unique_ptr<Checkpoint> target_checkpoint_, draft_checkpoint_; // until loaded
     std::unique_ptr<Tokenizer> tokenizer_;                             // none for synthetic models
     std::vector<uint32_t> end_ids_;
+    std::string target_name_; // for messages
     std::unique_ptr<LlamaModel> target_, draft_;
     RoundBuffers buffers_;
     std::unique_ptr<TurnQueue> turns_;

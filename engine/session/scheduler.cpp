@@ -16,6 +16,10 @@ constexpr uint32_t kCatchUpRows = 16;     // generated tokens replayed per turn
 constexpr uint32_t kCommandReserve = 256; // room that one more slot's pages and state may take
 } // namespace
 
+Status Scheduler::no_free_slot() const {
+    return {Code::capacity, "all " + std::to_string(limits_.n_slots) + " sequences of this engine are in use; destroy one or raise max_sequences"};
+}
+
 LiveSequence& Scheduler::add(SequenceRequest request, const Tokenizer* tokenizer) {
     uint64_t id = next_id_++;
     LiveSequence& sequence = sequences_[id];
@@ -29,8 +33,7 @@ LiveSequence& Scheduler::add(SequenceRequest request, const Tokenizer* tokenizer
 }
 
 Result<uint64_t> Scheduler::create(SequenceRequest request, const Tokenizer* tokenizer) {
-    if (free_slots_.empty())
-        return Status(Code::capacity, "all " + std::to_string(limits_.n_slots) + " sequences of this engine are in use; destroy one or raise max_sequences");
+    if (free_slots_.empty()) return no_free_slot();
     LiveSequence& sequence = add(std::move(request), tokenizer);
     sequence.tokens = sequence.request.prompt;
     sequence.prompt_n = static_cast<uint32_t>(sequence.tokens.size());
@@ -42,8 +45,7 @@ Result<uint64_t> Scheduler::fork(uint64_t source_id, SequenceRequest request, co
     LiveSequence* source = find(source_id);
     if (!source) return Status(Code::invalid_argument, "fork of a sequence that does not exist");
     if (source->tokens.size() >= limits_.max_context) return Status(Code::capacity, "fork of a sequence whose context is full");
-    if (free_slots_.empty())
-        return Status(Code::capacity, "all " + std::to_string(limits_.n_slots) + " sequences of this engine are in use; destroy one or raise max_sequences");
+    if (free_slots_.empty()) return no_free_slot();
     LiveSequence& sequence = add(std::move(request), tokenizer);
     sequence.tokens = source->tokens;
     sequence.prompt_n = static_cast<uint32_t>(sequence.tokens.size());
@@ -323,8 +325,7 @@ void Scheduler::finish(const Turn& turn, StepResult& result) {
     }
 }
 
-Result<Scheduler::StepResult> Scheduler::step(double budget_ms) {
-    StepResult result;
+Status Scheduler::read_done(StepResult& result) {
     for (;;) {
         AUSPEX_TRY_ASSIGN(done, turns_->poll());
         if (!done) break;
@@ -333,6 +334,36 @@ Result<Scheduler::StepResult> Scheduler::step(double budget_ms) {
     // Also when nothing is in flight: pages may have come back since the last turn was done.
     models_.target.cache().collect(turns_->done_number());
     if (models_.draft) models_.draft->cache().collect(turns_->done_number());
+    return ok_status();
+}
+
+Status Scheduler::drain() {
+    StepResult ignored;
+    AUSPEX_TRY_ASSIGN(submitted, turns_->submit(-1, true));
+    static_cast<void>(submitted);
+    while (!turns_->idle()) {
+        AUSPEX_TRY_ASSIGN(done, turns_->wait(1'000'000'000));
+        static_cast<void>(done);
+        AUSPEX_TRY(read_done(ignored));
+    }
+    return read_done(ignored);
+}
+
+Status Scheduler::with_free_slot(uint32_t n_rows, const UseSlot& use) {
+    if (free_slots_.empty()) return no_free_slot();
+    AUSPEX_TRY(drain());
+    const uint32_t slot = free_slots_.back();
+    std::vector<PageChange> pages;
+    AUSPEX_TRY(models_.target.cache().map(slot, n_rows, pages));
+    const Status status = use(slot, pages);
+    models_.target.cache().truncate(slot, 0, turns_->last_number());
+    models_.target.cache().collect(turns_->done_number());
+    return status;
+}
+
+Result<Scheduler::StepResult> Scheduler::step(double budget_ms) {
+    StepResult result;
+    AUSPEX_TRY(read_done(result));
     double left = budget_ms;
     for (;;) {
         if (!turns_->partly_submitted()) {
