@@ -2,8 +2,10 @@
 // scheduler. Nothing here knows the C interface.
 #pragma once
 
+#include "session/open_models.h"
 #include "session/scheduler.h"
-#include "tokens/tokenizer.h"
+#include "session/scorer.h"
+#include "tokens/chat_template.h"
 
 namespace auspex {
 
@@ -11,6 +13,7 @@ struct EngineDesc {
     std::string target_path;
     std::string draft_path; // empty: none
     std::optional<SyntheticModel> target_synthetic, draft_synthetic; // instead of the paths
+    std::optional<DType> target_type, draft_type; // of matrices, converted while loading; none: as the files have them
     DeviceChoice device;
     std::optional<BorrowedDevice> borrowed; // instead of `device`
     uint32_t max_sequences = 1;
@@ -32,6 +35,12 @@ class Engine {
     Result<std::vector<uint32_t>> tokenize(std::string_view text, bool add_bos) const;
     Result<uint64_t> create_sequence(SequenceRequest request);
     Result<uint64_t> fork_sequence(uint64_t source, SequenceRequest request);
+    Status append_sequence(uint64_t id, SequenceRequest request);
+    // The tokens from the end of the answer before (answer_ended: with its end token) to the assistant's words. `system`
+    // and `layout` none: the model's own; unsupported when that is not known.
+    Result<std::vector<uint32_t>> encode_chat(ChatTurn turn, const std::optional<std::string>& layout, bool default_system, bool answer_ended) const;
+    // Logits of rows [0, tokens.size()), as if they had been generated; see Scorer. Waits.
+    Status score(std::span<const uint32_t> tokens, const Scorer::EachRow& each_row, uint32_t chunk = Scorer::kDefaultChunk);
 
     Scheduler& scheduler() { return *scheduler_; }
     const Scheduler& scheduler() const { return *scheduler_; }
@@ -45,6 +54,7 @@ class Engine {
     const LlamaModel* draft() const { return draft_.get(); }
     RoundBuffers& buffers() { return buffers_; }
     const Tokenizer* tokenizer() const { return tokenizer_.get(); }
+    const std::vector<uint32_t>& end_ids() const { return end_ids_; } // tokens that end an answer, ascending
     const Tuning& tuning() const { return kernels_->tuning(); }
     uint32_t max_context() const { return max_context_; }
     uint32_t max_draft_len() const { return max_draft_len_; }
@@ -54,11 +64,11 @@ class Engine {
 
   private:
     Engine() = default;
-    Status open_models(const EngineDesc& desc);
     Status load_model(const EngineDesc& desc, const Checkpoint& checkpoint, Uploader& uploader, uint32_t max_rows,
-                      std::unique_ptr<LlamaModel>& model);
+                      std::pair<float, float> progress, std::unique_ptr<LlamaModel>& model); // from, to
     Status build(const EngineDesc& desc);
-    Status check_request(const SequenceRequest& request) const;
+    Status check_tokens(std::span<const uint32_t> tokens) const;
+    Status check_request(SequenceRequest& request) const; // without a draft model nothing is drafted
 
     Logger log_;
     std::unique_ptr<Device> device_;
@@ -66,6 +76,8 @@ class Engine {
     std::unique_ptr<KernelLibrary> kernels_;
     std::unique_ptr<Checkpoint> target_checkpoint_, draft_checkpoint_; // until loaded
     std::unique_ptr<Tokenizer> tokenizer_;                             // none for synthetic models
+    std::vector<uint32_t> end_ids_;
+    std::string target_name_; // for messages
     std::unique_ptr<LlamaModel> target_, draft_;
     RoundBuffers buffers_;
     std::unique_ptr<TurnQueue> turns_;
