@@ -38,6 +38,10 @@ inline bool to_dtype(auspex_weight_type type, std::optional<DType>& out) {
     }
 }
 
+// Tells the log and answers what is wrong with `d`, whose log is `log`; the pointers in it must live as long as `inner`.
+auspex_status read_engine_desc(const auspex_engine_desc& d, const Logger& log, EngineDesc& inner);
+
+// nullopt: not one of the enumeration's values.
 inline std::optional<DType> cache_dtype_of(auspex_cache_type type) {
     switch (type) {
     case AUSPEX_CACHE_F16: return DType::f16;

@@ -61,6 +61,36 @@ auspex_status auspex_device_describe(uint32_t index, auspex_device_info* info, a
     });
 }
 
+auspex_status auspex_memory_plan_init(auspex_memory_plan* plan, size_t size) {
+    return init_struct(plan, size, AUSPEX_TYPE_MEMORY_PLAN);
+}
+
+auspex_status auspex_plan_memory(const auspex_engine_desc* desc, auspex_memory_plan* plan) {
+    return guard([&] {
+        auspex_engine_desc d;
+        auspex_engine_desc_init(&d, sizeof d);
+        if (!read_struct(desc, AUSPEX_TYPE_ENGINE_DESC, d)) return AUSPEX_ERROR_INVALID_ARGUMENT;
+        Logger log = make_logger(d.log, d.log_user_data);
+        EngineDesc inner;
+        if (auto status = read_engine_desc(d, log, inner); status != AUSPEX_OK) return status;
+        auto made = Engine::plan(inner, log);
+        if (!made.ok()) return to_public(made.status(), log);
+        const MemoryPlan& p = made.value();
+        auspex_memory_plan value = {};
+        value.target_weights = p.target_weights;
+        value.draft_weights = p.draft_weights;
+        value.target_cache = p.target_cache;
+        value.draft_cache = p.draft_cache;
+        value.activations = p.activations;
+        value.total = p.total;
+        value.device_bytes = p.device_bytes;
+        value.device_free_bytes = p.device_free_bytes;
+        value.max_context = p.max_context;
+        value.fits = p.total <= p.device_free_bytes ? 1 : 0;
+        return write_struct(plan, AUSPEX_TYPE_MEMORY_PLAN, value) ? AUSPEX_OK : AUSPEX_ERROR_INVALID_ARGUMENT;
+    });
+}
+
 auspex_status auspex_model_describe(const char* path, auspex_cache_type cache_type, auspex_model_info* info,
                                     auspex_log_callback log_callback, void* log_user_data) {
     return guard([&] {

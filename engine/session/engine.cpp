@@ -26,13 +26,12 @@ uint32_t choose_batch(const DeviceCaps& caps, const LlamaConfig& config, uint32_
 }
 } // namespace
 
-Result<std::unique_ptr<Engine>> Engine::create(const EngineDesc& desc, const Logger& log) {
+Result<std::unique_ptr<Engine>> Engine::open(const EngineDesc& desc, OpenedModels& models, const Logger& log) {
     std::unique_ptr<Engine> engine(new Engine());
     engine->log_ = log;
-    AUSPEX_TRY_ASSIGN(models, open_models({desc.target_path, desc.target_synthetic, desc.target_type}, {desc.draft_path, desc.draft_synthetic, desc.draft_type}));
-    engine->target_checkpoint_ = std::move(models.target);
-    engine->target_name_ = engine->target_checkpoint_->name();
-    engine->draft_checkpoint_ = std::move(models.draft);
+    AUSPEX_TRY_ASSIGN(opened, open_models({desc.target_path, desc.target_synthetic, desc.target_type}, {desc.draft_path, desc.draft_synthetic, desc.draft_type}));
+    models = std::move(opened);
+    engine->target_name_ = models.target->name();
     engine->tokenizer_ = std::move(models.tokenizer);
     engine->end_ids_ = std::move(models.end_ids);
     if (engine->end_ids_.size() > gpu::kMaxStopIds)
@@ -46,20 +45,40 @@ Result<std::unique_ptr<Engine>> Engine::create(const EngineDesc& desc, const Log
         engine->device_ = std::move(device);
     }
     if (desc.adjust_caps) desc.adjust_caps(engine->device_->caps);
-    AUSPEX_TRY(engine->build(desc));
+    Tuning tuning = choose_tuning(engine->device_->caps);
+    if (desc.adjust_tuning) desc.adjust_tuning(tuning);
+    AUSPEX_TRY_ASSIGN(kernels, KernelLibrary::create(*engine->device_, tuning, desc.cache_folder));
+    engine->kernels_ = std::move(kernels);
+    return engine;
+}
+
+Result<std::unique_ptr<Engine>> Engine::create(const EngineDesc& desc, const Logger& log) {
+    OpenedModels models;
+    AUSPEX_TRY_ASSIGN(engine, open(desc, models, log));
+    AUSPEX_TRY(engine->check_fits(desc, models));
+    AUSPEX_TRY_ASSIGN(plan, engine->build(desc, models, false));
+    engine->plan_ = plan;
     return engine;
 }
 
 Engine::~Engine() {
     if (kernels_) kernels_->save_cache();
+    take_down();
+}
+
+void Engine::take_down() {
     scheduler_.reset();
     turns_.reset(); // waits
+    buffers_ = {};
+    draft_.reset();
+    target_.reset();
+    memory_.reset();
 }
 
 Status Engine::load_model(const EngineDesc& desc, const Checkpoint& checkpoint, Uploader& uploader, uint32_t max_rows,
                           std::pair<float, float> progress, std::unique_ptr<LlamaModel>& model) {
     const LlamaConfig& c = checkpoint.config();
-    if (desc.progress)
+    if (desc.progress && !uploader.rehearses())
         uploader.progress = [&, begin = uploader.uploaded_bytes(), bytes = static_cast<double>(summarize_weights(checkpoint).device_bytes)](uint64_t done) {
             const double part = std::min(1.0, static_cast<double>(done - begin) / bytes);
             desc.progress(progress.first + (progress.second - progress.first) * static_cast<float>(part));
@@ -82,49 +101,54 @@ Status Engine::load_model(const EngineDesc& desc, const Checkpoint& checkpoint, 
     return ok_status();
 }
 
-Status Engine::build(const EngineDesc& desc) {
-    const LlamaConfig& target = target_checkpoint_->config();
+Result<MemoryPlan> Engine::build(const EngineDesc& desc, const OpenedModels& models, bool rehearse) {
+    const LlamaConfig& target = models.target->config();
     uint32_t longest = target.max_position;
-    if (draft_checkpoint_) longest = std::min(longest, draft_checkpoint_->config().max_position);
+    if (models.draft) longest = std::min(longest, models.draft->config().max_position);
     if (desc.max_context > longest)
-        return {Code::invalid_argument, "a context of " + std::to_string(desc.max_context) + " tokens was asked for, expected at most " +
-                                            std::to_string(longest) + " of the model's"};
+        return Status(Code::invalid_argument, "a context of " + std::to_string(desc.max_context) + " tokens was asked for, expected at most " +
+                                                  std::to_string(longest) + " of the model's");
     if (desc.max_sequences == 0 || desc.max_sequences > 4096)
-        return {Code::invalid_argument, "max_sequences is " + std::to_string(desc.max_sequences) + ", expected 1 to 4096"};
+        return Status(Code::invalid_argument, "max_sequences is " + std::to_string(desc.max_sequences) + ", expected 1 to 4096");
     if (desc.max_draft_len > kMaxDraft)
-        return {Code::invalid_argument, "max_draft_len is " + std::to_string(desc.max_draft_len) + ", expected at most " + std::to_string(kMaxDraft)};
+        return Status(Code::invalid_argument, "max_draft_len is " + std::to_string(desc.max_draft_len) + ", expected at most " + std::to_string(kMaxDraft));
     max_context_ = desc.max_context ? desc.max_context : std::min(longest, kDefaultContext);
     max_sequences_ = desc.max_sequences;
-    max_draft_len_ = draft_checkpoint_ ? desc.max_draft_len : 0;
+    max_draft_len_ = models.draft ? desc.max_draft_len : 0;
 
-    memory_ = std::make_unique<MemoryPool>(*device_);
-    Tuning tuning = choose_tuning(device_->caps);
-    if (desc.adjust_tuning) desc.adjust_tuning(tuning);
-    AUSPEX_TRY_ASSIGN(kernels, KernelLibrary::create(*device_, tuning, desc.cache_folder));
-    kernels_ = std::move(kernels);
+    memory_ = std::make_unique<MemoryPool>(*device_, rehearse);
     AUSPEX_TRY_ASSIGN(uploader, Uploader::create(*device_, *memory_));
-    const double target_bytes = static_cast<double>(summarize_weights(*target_checkpoint_).device_bytes);
-    const double draft_bytes = draft_checkpoint_ ? static_cast<double>(summarize_weights(*draft_checkpoint_).device_bytes) : 0;
+    const double target_bytes = static_cast<double>(summarize_weights(*models.target).device_bytes);
+    const double draft_bytes = models.draft ? static_cast<double>(summarize_weights(*models.draft).device_bytes) : 0;
     const auto target_part = static_cast<float>(target_bytes / (target_bytes + draft_bytes));
 
-    uint64_t row_bytes = LlamaModel::activation_bytes_per_row(target, tuning, max_context_);
-    if (draft_checkpoint_) row_bytes = std::max(row_bytes, LlamaModel::activation_bytes_per_row(draft_checkpoint_->config(), tuning, max_context_));
+    uint64_t row_bytes = LlamaModel::activation_bytes_per_row(target, tuning(), max_context_);
+    if (models.draft) row_bytes = std::max(row_bytes, LlamaModel::activation_bytes_per_row(models.draft->config(), tuning(), max_context_));
     uint32_t batch = choose_batch(device_->caps, target, max_sequences_, max_draft_len_, row_bytes);
     uint32_t replay_rows = static_cast<uint32_t>(std::clamp<uint64_t>(device_->caps.max_storage_buffer_range / row_bytes / 8 * 8, 8, kPromptChunk));
-    AUSPEX_TRY(load_model(desc, *target_checkpoint_, *uploader, std::max(batch * (max_draft_len_ + 1), replay_rows), {0.0f, target_part}, target_));
-    if (draft_checkpoint_) AUSPEX_TRY(load_model(desc, *draft_checkpoint_, *uploader, std::max(2 * batch, replay_rows), {target_part, 1.0f}, draft_));
+    AUSPEX_TRY(load_model(desc, *models.target, *uploader, std::max(batch * (max_draft_len_ + 1), replay_rows), {0.0f, target_part}, target_));
+    if (models.draft) AUSPEX_TRY(load_model(desc, *models.draft, *uploader, std::max(2 * batch, replay_rows), {target_part, 1.0f}, draft_));
     AUSPEX_TRY_ASSIGN(buffers, RoundBuffers::create(*memory_, *uploader, max_sequences_, max_context_, batch, max_draft_len_, target.vocab_size));
     buffers_ = std::move(buffers);
 
     const uint32_t max_commands = max_context_ + kCommandSlack;
-    RoundModels models = {*target_, draft_.get()};
-    AUSPEX_TRY_ASSIGN(turns, TurnQueue::create(*device_, *memory_, *uploader, *kernels_, models, buffers_, {batch, replay_rows, max_commands}));
+    RoundModels round_models = {*target_, draft_.get()};
+    AUSPEX_TRY_ASSIGN(turns, TurnQueue::create(*device_, *memory_, *uploader, *kernels_, round_models, buffers_, {batch, replay_rows, max_commands}));
     turns_ = std::move(turns);
     Scheduler::Limits limits = {max_sequences_, max_context_, max_draft_len_, batch, replay_rows, end_ids_};
-    scheduler_ = std::make_unique<Scheduler>(models, *turns_, max_commands, limits);
-    target_checkpoint_.reset();
-    draft_checkpoint_.reset();
-    return ok_status();
+    scheduler_ = std::make_unique<Scheduler>(round_models, *turns_, max_commands, limits);
+
+    uploader.reset(); // its staging buffer goes
+    MemoryPlan plan = {.target_weights = target_->weights().bytes(),
+                       .draft_weights = draft_ ? draft_->weights().bytes() : 0,
+                       .target_cache = target_->cache().bytes(),
+                       .draft_cache = draft_ ? draft_->cache().bytes() : 0,
+                       .total = memory_->reserved_bytes(),
+                       .device_bytes = device_->caps.device_local_bytes,
+                       .device_free_bytes = device_->caps.device_free_bytes,
+                       .max_context = max_context_};
+    plan.activations = memory_->used_bytes() - plan.target_weights - plan.draft_weights - plan.target_cache - plan.draft_cache;
+    return plan;
 }
 
 namespace {

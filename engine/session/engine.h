@@ -27,9 +27,22 @@ struct EngineDesc {
     std::function<void(Tuning&)> adjust_tuning;
 };
 
+// What an engine takes of the device's memory, in bytes.
+struct MemoryPlan {
+    uint64_t target_weights = 0, draft_weights = 0;
+    uint64_t target_cache = 0, draft_cache = 0;
+    uint64_t activations = 0; // scratch of passes and rounds, slot states, what host and GPU exchange
+    uint64_t total = 0;       // reserved for all of it, in the blocks that the device is asked for
+    uint64_t device_bytes = 0, device_free_bytes = 0; // of the device's largest heap
+    uint32_t max_context = 0; // tokens
+};
+
 class Engine {
   public:
+    // out_of_device_memory before anything is uploaded when the plan exceeds what is free; the message says what would fit.
     static Result<std::unique_ptr<Engine>> create(const EngineDesc& desc, const Logger& log);
+    // Builds the same engine without its memory: opens the device and the files' headers, reads no weights.
+    static Result<MemoryPlan> plan(const EngineDesc& desc, const Logger& log);
     ~Engine();
 
     Result<std::vector<uint32_t>> tokenize(std::string_view text, bool add_bos) const;
@@ -60,13 +73,18 @@ class Engine {
     uint32_t max_draft_len() const { return max_draft_len_; }
     uint32_t max_sequences() const { return max_sequences_; }
     uint64_t reserved_bytes() const { return memory_->reserved_bytes(); }
+    const MemoryPlan& memory_plan() const { return plan_; }
     const Logger& log() const { return log_; }
 
   private:
     Engine() = default;
+    static Result<std::unique_ptr<Engine>> open(const EngineDesc& desc, OpenedModels& models, const Logger& log);
     Status load_model(const EngineDesc& desc, const Checkpoint& checkpoint, Uploader& uploader, uint32_t max_rows,
                       std::pair<float, float> progress, std::unique_ptr<LlamaModel>& model); // from, to
-    Status build(const EngineDesc& desc);
+    Result<MemoryPlan> build(const EngineDesc& desc, const OpenedModels& models, bool rehearse);
+    void take_down(); // what build made
+    Status check_fits(const EngineDesc& desc, const OpenedModels& models);
+    std::string what_fits(const EngineDesc& desc, const OpenedModels& models, const MemoryPlan& plan);
     Status check_tokens(std::span<const uint32_t> tokens) const;
     Status check_request(SequenceRequest& request) const; // without a draft model nothing is drafted
 
@@ -74,10 +92,10 @@ class Engine {
     std::unique_ptr<Device> device_;
     std::unique_ptr<MemoryPool> memory_;
     std::unique_ptr<KernelLibrary> kernels_;
-    std::unique_ptr<Checkpoint> target_checkpoint_, draft_checkpoint_; // until loaded
     std::unique_ptr<Tokenizer> tokenizer_;                             // none for synthetic models
     std::vector<uint32_t> end_ids_;
     std::string target_name_; // for messages
+    MemoryPlan plan_;
     std::unique_ptr<LlamaModel> target_, draft_;
     RoundBuffers buffers_;
     std::unique_ptr<TurnQueue> turns_;

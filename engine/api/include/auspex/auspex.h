@@ -69,6 +69,7 @@ typedef enum auspex_struct_type {
     AUSPEX_TYPE_MODEL_INFO = 9,       /* auspex_tools.h */
     AUSPEX_TYPE_CHAT_TURN = 10,
     AUSPEX_TYPE_SCORE_OPTIONS = 11,   /* auspex_tools.h */
+    AUSPEX_TYPE_MEMORY_PLAN = 12,     /* auspex_tools.h */
     AUSPEX_STRUCT_TYPE_MAX_ENUM = 0x7fffffff
 } auspex_struct_type;
 

@@ -84,6 +84,24 @@ AUSPEX_API auspex_status auspex_quantize_model(const char* path, const char* ggu
                                                auspex_progress_callback progress, void* progress_user_data,
                                                auspex_log_callback log, void* log_user_data);
 
+/** What an engine would reserve on its device, in bytes. */
+typedef struct auspex_memory_plan {
+    auspex_header header;
+    uint64_t target_weights, draft_weights; /* draft: 0 without one */
+    uint64_t target_cache, draft_cache;     /* K and V of all sequences at max_context */
+    uint64_t activations;                   /* scratch, slot states, what host and GPU exchange */
+    uint64_t total;                         /* of all, in the blocks that the device is asked for */
+    uint64_t device_bytes, device_free_bytes; /* of the device's largest heap; free: as VK_EXT_memory_budget tells, else all */
+    uint32_t max_context;                   /* tokens per sequence that were reckoned with */
+    uint32_t fits;                          /* 0 or 1 */
+} auspex_memory_plan;
+
+AUSPEX_API auspex_status auspex_memory_plan_init(auspex_memory_plan* plan, size_t size);
+
+/** Reckons before anything is loaded, from the same description that auspex_engine_create takes; opens the device and reads
+ *  the models' headers. Errors as auspex_engine_create, except that a plan that does not fit is no error. Any thread. */
+AUSPEX_API auspex_status auspex_plan_memory(const auspex_engine_desc* desc, auspex_memory_plan* plan);
+
 /* ---- tokenizers ------------------------------------------------------------------------------------------------- */
 
 /** A vocabulary without an engine. Opaque; calls on one tokenizer may come from several threads, except destroy. */
