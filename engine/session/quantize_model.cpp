@@ -101,6 +101,11 @@ void write_config(GgufWriter& file, const LlamaConfig& c, const std::string& nam
     }
 }
 
+std::string last_name(std::string path) {
+    while (path.size() > 1 && (path.back() == '/' || path.back() == '\\')) path.pop_back();
+    return path.substr(path.find_last_of("/\\") + 1);
+}
+
 // rope_freqs.weight: what each frequency is divided by; empty where nothing but linear scaling is done.
 std::vector<float> rope_divisors(const LlamaConfig& c) {
     if (!c.rope_divisors.empty() || c.rope_scaling.kind != RopeScaling::Kind::llama3) return c.rope_divisors;
@@ -226,14 +231,14 @@ Status quantize_model(const std::string& path, const std::string& gguf_path, std
     const LlamaConfig& config = model.config();
     AUSPEX_TRY_ASSIGN(tensors, list_tensors(model));
     GgufWriter file(gguf_path);
-    std::string name = path;
-    while (name.size() > 1 && (name.back() == '/' || name.back() == '\\')) name.pop_back();
-    name.erase(0, name.find_last_of("/\\") + 1);
-    write_config(file, config, name, summarize_weights(model).matrix_type);
+    const DType main_type = summarize_weights(model).matrix_type;
     if (path_exists(path + "/config.json")) {
+        write_config(file, config, last_name(path), main_type);
         AUSPEX_TRY(write_folder_vocabulary(file, path, *opened.tokenizer, config));
     } else { // everything that the file says of its vocabulary
         AUSPEX_TRY_ASSIGN(source, GgufFile::open(path));
+        const auto name = source.contents().text_value("general.name");
+        write_config(file, config, name ? std::string(*name) : last_name(path), main_type);
         for (const GgufContents::Entry& entry : source.contents().entries)
             if (entry.key.starts_with("tokenizer.")) file.copy(entry);
     }

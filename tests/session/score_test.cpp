@@ -84,7 +84,7 @@ TEST(Score, comes_between_the_rounds_of_others) {
         const uint64_t id = engine->create_sequence(job.request()).value();
         uint32_t n = 0;
         drive(*engine, [&] {
-            if (n++ % 4 == 0) EXPECT_TRUE(score(*engine, tokens, 16) == expected);
+            if (n++ % 4 == 0) { EXPECT_TRUE(score(*engine, tokens, 16) == expected); }
             return engine->scheduler().find(id)->stop != StopReason::none || ::testing::Test::HasFailure();
         }, budget_ms);
         EXPECT_EQ(answer_of(*engine, id).tokens, alone.tokens);
