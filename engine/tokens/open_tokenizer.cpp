@@ -68,7 +68,8 @@ Result<std::string> template_setting(const json& root, const std::string& path) 
     for (const json& entry : *value) {
         if (!entry.is_object() || !entry.contains("name") || !entry.contains("template") ||
             !entry["name"].is_string() || !entry["template"].is_string())
-            return wrong_type(path, "an entry of chat_template", entry, "an object with texts \"name\" and \"template\"");
+            return wrong_type(path, "an entry of chat_template", entry,
+                              "an object with texts \"name\" and \"template\"");
         if (entry["name"] == "default") return entry["template"].get<std::string>();
     }
     return std::string();

@@ -30,8 +30,14 @@ std::unique_ptr<Tokenizer> open_or_fail(const std::string& path) {
     EXPECT_TRUE(opened.ok()) << opened.status().message();
     return opened.ok() ? std::move(opened).value() : nullptr;
 }
-const char* const sample_texts[] = {"", "a", "Hello, world! It's 2026.", "  two  spaces\n\n\tand more \r\n", "na\xc3\xafve \xf0\x9f\x99\x82\xe4\xbd\xa0",
-                                    "<s>[INST] <|eot_id|> </s> <<word>> <0x0A>", "\xff\xc3", "x = y[1234567] + 'll"};
+const char* const sample_texts[] = {"",
+                                    "a",
+                                    "Hello, world! It's 2026.",
+                                    "  two  spaces\n\n\tand more \r\n",
+                                    "na\xc3\xafve \xf0\x9f\x99\x82\xe4\xbd\xa0",
+                                    "<s>[INST] <|eot_id|> </s> <<word>> <0x0A>",
+                                    "\xff\xc3",
+                                    "x = y[1234567] + 'll"};
 
 Ids encoded(const Tokenizer& tokenizer, std::string_view text) {
     auto ids = tokenizer.encode(text);
@@ -46,7 +52,8 @@ void expect_same_ids(const Tokenizer& a, const Tokenizer& b) {
     }
 }
 
-// ---- GGUF files with the vocabularies of our fixtures ----------------------------------------------------------------
+// ---- GGUF files with the vocabularies of our fixtures
+// ----------------------------------------------------------------
 
 GgufBuilder sentencepiece_gguf(const SentencePieceModel& model) {
     std::vector<std::string_view> tokens;
@@ -183,9 +190,11 @@ TEST(GgufTokenizer, refuses_what_it_cannot_read) {
     refused(set(bpe, "tokenizer.ggml.token_type", std::vector<int32_t>(838, 7)), Code::bad_file, "1 to 6");
     refused(set(bpe, "tokenizer.ggml.token_type", std::vector<int32_t>(837, 1)), Code::bad_file, "837");
     refused(set(bpe, "tokenizer.ggml.token_type", std::vector<float>(838, 1)), Code::bad_file, "token_type");
-    refused(set(spm, "tokenizer.ggml.scores", std::vector<uint8_t>(4096, 1)), Code::bad_file, "scores"); // once read as floats
+    refused(set(spm, "tokenizer.ggml.scores", std::vector<uint8_t>(4096, 1)), Code::bad_file,
+            "scores"); // once read as floats
     refused(set(spm, "tokenizer.ggml.scores", std::vector<float>(4095, 1)), Code::bad_file, "4095");
-    refused(set(spm, "tokenizer.ggml.scores", std::vector<float>(4096, std::numeric_limits<float>::infinity())), Code::bad_file, "finite");
+    refused(set(spm, "tokenizer.ggml.scores", std::vector<float>(4096, std::numeric_limits<float>::infinity())),
+            Code::bad_file, "finite");
     refused(without(spm, "tokenizer.ggml.scores"), Code::bad_file, "scores");
     refused(set(spm, "tokenizer.ggml.remove_extra_whitespaces", true), Code::unsupported, "remove_extra");
     refused(set(spm, "tokenizer.ggml.precompiled_charsmap", std::vector<uint8_t>{1}), Code::unsupported, "charsmap");
@@ -199,7 +208,8 @@ TEST(GgufTokenizer, refuses_what_it_cannot_read) {
     refused(sentencepiece_gguf(model), Code::bad_file, "0 bytes");
 }
 
-// ---- folders ---------------------------------------------------------------------------------------------------------
+// ---- folders
+// ---------------------------------------------------------------------------------------------------------
 
 TEST(OpenTokenizer, chooses_by_what_lies_in_the_folder) {
     const std::string bpe = read(AUSPEX_TEST_DATA "/bpe/tokenizer.json");
@@ -237,8 +247,9 @@ TEST(OpenTokenizer, reads_the_settings_beside_a_vocabulary) {
     EXPECT_EQ(t->chat_template(), "D");
     folder.write("chat_template.jinja", "J");
     EXPECT_EQ(opened(R"({"chat_template":"C"})")->chat_template(), "J");
-    for (const char* wrong : {"[]", "{", R"({"add_bos_token":1})", R"({"bos_token":7})", R"({"eos_token":{"content":[]}})",
-                              R"({"chat_template":7})", R"({"chat_template":[{"name":"default"}]})"}) {
+    for (const char* wrong :
+         {"[]", "{", R"({"add_bos_token":1})", R"({"bos_token":7})", R"({"eos_token":{"content":[]}})",
+          R"({"chat_template":7})", R"({"chat_template":[{"name":"default"}]})"}) {
         folder.write("tokenizer_config.json", wrong);
         expect_refused(open_tokenizer(folder.path()).status(), Code::bad_file, "tokenizer_config.json", wrong);
     }
@@ -290,7 +301,15 @@ TEST(TokenizerJson, refuses_what_it_cannot_read) {
     refused(std::string(100, '[') + std::string(100, ']'), bad, "object");
     refused(R"({"padding":)" + std::string(1000000, '[') + std::string(1000000, ']') + "}", bad, "nested");
     refused(R"({"normalizer":)" + std::string(1000, '[') + std::string(1000, ']') + "}", bad, "levels");
-    refused(R"({"post_processor":[)" + [] { std::string s; for (int i = 0; i < 20000; ++i) s += "0,"; return s; }() + "0]}", bad, "values");
+    refused(R"({"post_processor":[)" +
+                [] {
+                    std::string s;
+                    for (int i = 0; i < 20000; ++i)
+                        s += "0,";
+                    return s;
+                }() +
+                "0]}",
+            bad, "values");
     refused(R"({"padding":1e999})", bad, "JSON");
     refused(R"({"model":{},"model":{}})", bad, "twice");
     refused(R"({"model":{"vocab":{},"vocab":{}}})", bad, "twice");
@@ -390,7 +409,8 @@ TEST(TokenizerJson, survives_random_damage) {
     EXPECT_GT(refusals, 100);
 }
 
-// ---- pairs -----------------------------------------------------------------------------------------------------------
+// ---- pairs
+// -----------------------------------------------------------------------------------------------------------
 
 TEST(Vocabulary, may_differ_where_no_text_can_tell) {
     TempFolder folder;
