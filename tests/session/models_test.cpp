@@ -110,13 +110,13 @@ TEST(Models, end_tokens_are_those_of_all_files) {
 }
 
 TEST(Models, weights_are_converted_and_progress_is_told) {
-    const Job plain = {.prompt = {1, 403, 2501, 263, 931}, .max_tokens = 60};
+    const Job plain = {.prompt = {1, 403, 2501, 263, 931}, .max_tokens = 24};
     Job speculative = plain;
     speculative.draft_len = 4;
     std::vector<uint32_t> as_is;
     uint64_t whole = 0;
     for (auto [target, draft] : std::initializer_list<std::pair<std::optional<DType>, std::optional<DType>>>{
-             {{}, {}}, {{}, DType::q4_0}, {DType::q8_0, DType::q4_k}, {DType::f16, DType::q6_k}}) {
+             {{}, {}}, {{}, DType::q4_0}, {DType::q8_0, DType::q4_k}}) {
         EngineDesc desc = bundled_pair(1, 128);
         desc.target_type = target;
         desc.draft_type = draft;
@@ -132,7 +132,7 @@ TEST(Models, weights_are_converted_and_progress_is_told) {
         EXPECT_NEAR(told.front(), static_cast<double>(engine->target().weights().embedding.bytes()) / (target_bytes + draft_bytes), 0.02);
         const Answer answer = run_job(*engine, plain), drafted = run_job(*engine, speculative);
         EXPECT_EQ(drafted.tokens, answer.tokens);
-        EXPECT_GT(drafted.stats.draft_n_accepted, 10u);
+        EXPECT_GT(drafted.stats.draft_n_accepted, 4u);
         if (!target) {
             if (as_is.empty()) as_is = answer.tokens;
             EXPECT_EQ(answer.tokens, as_is); // a draft's precision changes nothing
@@ -149,7 +149,7 @@ TEST(Models, weights_are_converted_and_progress_is_told) {
 TEST(Models, conversion_keeps_every_weight_and_token) {
     const std::string source = std::string(AUSPEX_PAIR_DIR) + "/target";
     TempFolder folder;
-    const Job job = {.prompt = {1, 403, 2501, 263, 931}, .max_tokens = 40};
+    const Job job = {.prompt = {1, 403, 2501, 263, 931}, .max_tokens = 20};
     for (std::optional<DType> type : {std::optional<DType>(), std::optional(DType::q4_k)}) {
         const std::string path = folder.file("model.gguf"), again = folder.file("again.gguf");
         std::vector<float> told;
@@ -186,6 +186,48 @@ TEST(Models, conversion_keeps_every_weight_and_token) {
     EXPECT_EQ(quantize_model("/no/such/model", folder.file("x.gguf"), {}, {}, {}).code(), Code::not_found);
     EXPECT_EQ(quantize_model(source, folder.file("x.gguf"), DType::q2_k, {}, {}).code(), Code::unsupported);
     EXPECT_FALSE(std::filesystem::exists(folder.file("x.gguf")));
+}
+
+// Byte-level BPE with its merges and added tokens, and Llama 3's rope as a tensor of divisors.
+TEST(Models, conversion_of_llama3_folders) {
+    TempFolder folder;
+    const std::string data = std::string(AUSPEX_TEST_DATA) + "/bpe/";
+    for (const char* name : {"tokenizer.json", "tokenizer_config.json"}) std::filesystem::copy_file(data + name, folder.file(name));
+    auto source = open_tokenizer(folder.path());
+    ASSERT_TRUE(source.ok()) << source.status().message();
+    SyntheticModel shape = small(source.value()->vocab_size() + 5, 3, true);
+    shape.scale = 0.5f;
+    auto model = make_synthetic_checkpoint(shape).value();
+    write_huggingface(folder, *model);
+    folder.write("config.json", with(config_json(model->config()), "\"rms_norm_eps\"",
+                                     R"("rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}, "rms_norm_eps")"));
+    const std::string path = folder.file("model.gguf");
+    const Status status = quantize_model(folder.path(), path, DType::f16, {}, {});
+    ASSERT_TRUE(status.ok()) << status.message();
+    auto found = open_tokenizer(path);
+    ASSERT_TRUE(found.ok()) << found.status().message();
+    EXPECT_TRUE(check_same_vocabulary(*source.value(), "folder", *found.value(), "file").ok());
+    EXPECT_EQ(found.value()->vocab_size(), source.value()->vocab_size()); // padding rows stay behind
+    EXPECT_EQ(found.value()->bos_id(), source.value()->bos_id());
+    EXPECT_EQ(found.value()->add_bos(), source.value()->add_bos());
+    EXPECT_EQ(found.value()->end_ids(), source.value()->end_ids());
+    EXPECT_EQ(found.value()->chat_template(), source.value()->chat_template());
+    for (const char* text : {"Hello, world! It's 12345 o'clock.", "  the  the\n\n\t end", "日本語 🙂 naïve"}) EXPECT_EQ(found.value()->encode(text).value(), source.value()->encode(text).value()) << text;
+    const LlamaConfig config = open_checkpoint(path).value()->config(), expected = open_checkpoint(folder.path()).value()->config();
+    EXPECT_EQ(expected.rope_scaling.kind, RopeScaling::Kind::llama3);
+    EXPECT_EQ(config.rope_divisors.size(), config.head_dim / 2);
+    const auto frequencies = rope_frequencies(config), wanted = rope_frequencies(expected);
+    ASSERT_EQ(frequencies.size(), wanted.size());
+    for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(frequencies[i] / wanted[i], 1.0, 1e-6) << i;
+    EngineDesc from_folder, from_file;
+    from_folder.target_path = folder.path();
+    from_folder.target_type = DType::f16;
+    from_file.target_path = path;
+    from_folder.max_context = from_file.max_context = 100;
+    auto a = make_engine(from_folder), b = make_engine(from_file);
+    ASSERT_TRUE(a && b);
+    const Job job = {.prompt = random_prompt(20, source.value()->vocab_size(), 1), .max_tokens = 40};
+    EXPECT_EQ(run_job(*a, job).tokens, run_job(*b, job).tokens);
 }
 
 } // namespace
