@@ -2,7 +2,7 @@
 // mat-vec reads them, weights kept in the types of the file, which may differ from tensor to tensor.
 #pragma once
 
-#include "model/checkpoint.h"
+#include "model/checkpoint/checkpoint.h"
 #include "tensor/upload.h"
 
 namespace auspex {

@@ -1,6 +1,7 @@
 // Opens, compares and trims.
 #include "session/open_models.h"
 
+#include "model/checkpoint/tensor_roles.h"
 #include "tensor/device_format.h"
 
 #include <algorithm>
@@ -11,13 +12,11 @@ namespace auspex {
 
 namespace {
 
-constexpr std::string_view kEmbedding = "model.embed_tokens.weight", kHead = "lm_head.weight";
-
 class TrimmedCheckpoint : public Checkpoint {
   public:
     TrimmedCheckpoint(std::unique_ptr<Checkpoint> source, uint32_t vocab_size) : source_(std::move(source)), config_(source_->config()) {
         config_.vocab_size = vocab_size;
-        for (std::string_view name : {kEmbedding, kHead}) {
+        for (const char* name : {embedding_role.huggingface, head_role.huggingface}) {
             const TensorInfo* whole = source_->find(name);
             // Another shape is the loader's to complain of.
             if (!whole || whole->shape.size() != 2 || whole->shape[0] != source_->config().vocab_size) continue;
@@ -119,13 +118,11 @@ WeightSummary summarize_weights(const Checkpoint& checkpoint) {
         by_type[static_cast<uint32_t>(tensor->dtype)] += bytes;
         summary.device_bytes += bytes;
     };
-    add(kEmbedding);
-    if (!checkpoint.config().tied_embedding) add(kHead);
-    add("model.norm.weight");
+    add(embedding_role.huggingface);
+    if (!checkpoint.config().tied_embedding) add(head_role.huggingface);
+    add(norm_role.huggingface);
     for (uint32_t i = 0; i < checkpoint.config().n_layers; ++i)
-        for (const char* name : {"input_layernorm", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
-                                 "post_attention_layernorm", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"})
-            add("model.layers." + std::to_string(i) + "." + name + ".weight");
+        for (const TensorRole& role : layer_roles) add(huggingface_name(role, i));
     summary.matrix_type = static_cast<DType>(std::max_element(by_type.begin(), by_type.end()) - by_type.begin());
     return summary;
 }

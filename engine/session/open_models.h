@@ -1,7 +1,7 @@
 // A target, its draft and their vocabulary, opened and held against each other. Leaves weights where they are.
 #pragma once
 
-#include "model/checkpoint.h"
+#include "model/checkpoint/checkpoint.h"
 #include "tokens/tokenizer.h"
 
 #include <memory>

@@ -2,6 +2,7 @@
 #include "session/quantize_model.h"
 
 #include "formats/gguf_writer.h"
+#include "model/checkpoint/tensor_roles.h"
 #include "session/open_models.h"
 #include "tensor/quant_blocks.h"
 #include "tokens/bpe/tokenizer_json.h"
@@ -28,13 +29,6 @@ struct OutTensor {
 };
 
 Result<std::vector<OutTensor>> list_tensors(const Checkpoint& model) {
-    struct Name {
-        const char *gguf, *huggingface;
-        bool paired = false;
-    };
-    constexpr Name of_layer[] = {{"attn_norm", "input_layernorm"},    {"attn_q", "self_attn.q_proj", true}, {"attn_k", "self_attn.k_proj", true},
-                                 {"attn_v", "self_attn.v_proj"},      {"attn_output", "self_attn.o_proj"},  {"ffn_norm", "post_attention_layernorm"},
-                                 {"ffn_gate", "mlp.gate_proj"},       {"ffn_up", "mlp.up_proj"},            {"ffn_down", "mlp.down_proj"}};
     const LlamaConfig& c = model.config();
     std::vector<OutTensor> list;
     auto add = [&](const std::string& to, const std::string& from, uint32_t head_rows) -> Status {
@@ -45,14 +39,12 @@ Result<std::vector<OutTensor>> list_tensors(const Checkpoint& model) {
         list.push_back({to, info, head_rows});
         return ok_status();
     };
-    AUSPEX_TRY(add("token_embd.weight", "model.embed_tokens.weight", 0));
-    for (uint32_t i = 0; i < c.n_layers; ++i) {
-        const std::string n = std::to_string(i);
-        for (const Name& name : of_layer)
-            AUSPEX_TRY(add("blk." + n + "." + name.gguf + ".weight", "model.layers." + n + "." + name.huggingface + ".weight", name.paired ? c.head_dim : 0));
-    }
-    AUSPEX_TRY(add("output_norm.weight", "model.norm.weight", 0));
-    if (!c.tied_embedding) AUSPEX_TRY(add("output.weight", "lm_head.weight", 0));
+    AUSPEX_TRY(add(embedding_role.gguf, embedding_role.huggingface, 0));
+    for (uint32_t i = 0; i < c.n_layers; ++i)
+        for (const TensorRole& role : layer_roles)
+            AUSPEX_TRY(add(gguf_name(role, i), huggingface_name(role, i), role.order == RowOrder::same ? 0 : c.head_dim));
+    AUSPEX_TRY(add(norm_role.gguf, norm_role.huggingface, 0));
+    if (!c.tied_embedding) AUSPEX_TRY(add(head_role.gguf, head_role.huggingface, 0));
     return list;
 }
 

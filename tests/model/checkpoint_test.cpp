@@ -1,5 +1,5 @@
 // Opening a Hugging Face folder: the bundled pair, missing and mistaken files, and reading in pieces.
-#include "model/checkpoint.h"
+#include "model/checkpoint/checkpoint.h"
 #include "model/file_fixtures.h"
 
 #include <cstring>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "gpu_test.h"
-#include "model/checkpoint.h"
+#include "model/checkpoint/checkpoint.h"
 #include "model/llama_forward.h"
 #include "session/gpu_contents.h"
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "formats/gguf_builder.h"
-#include "model/checkpoint.h"
+#include "model/checkpoint/checkpoint.h"
 #include "model/file_fixtures.h"
 
 #include <map>

@@ -1,7 +1,7 @@
 // A checkpoint's weights as the double-precision reference model takes them.
 #pragma once
 
-#include "model/checkpoint.h"
+#include "model/checkpoint/checkpoint.h"
 #include "reference/half.h"
 #include "reference/llama.h"
 

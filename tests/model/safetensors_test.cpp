@@ -1,6 +1,6 @@
 // The safetensors header: what a good file yields, and that no lie about sizes, places or structure gets through.
 #include "model/file_fixtures.h"
-#include "model/safetensors.h"
+#include "model/checkpoint/safetensors.h"
 
 #include <cstring>
 #include <limits>

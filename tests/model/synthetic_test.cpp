@@ -1,5 +1,5 @@
 // Synthetic weights: the tensors of a Llama, values that depend on nothing but seed, name and index, and their spread.
-#include "model/checkpoint.h"
+#include "model/checkpoint/checkpoint.h"
 #include "model/file_fixtures.h"
 
 #include <bit>

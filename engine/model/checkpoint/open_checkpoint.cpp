@@ -1,7 +1,7 @@
 // Which reader a path is for, and what to say when there is none. Reading is theirs.
 #include "base/platform.h"
 #include "formats/gguf.h"
-#include "model/checkpoint.h"
+#include "model/checkpoint/checkpoint.h"
 
 #include <algorithm>
 #include <exception>

@@ -3,8 +3,8 @@
 #include "base/platform.h"
 #include "formats/gguf.h"
 #include "formats/json.h"
-#include "model/checkpoint.h"
-#include "model/safetensors.h"
+#include "model/checkpoint/checkpoint.h"
+#include "model/checkpoint/safetensors.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,6 +1,6 @@
 // A checkpoint in a lower precision: matrices are converted while they are read. Norms stay, and so does a quantised matrix
 // that has no more bits than what is asked for: converting it would only lose.
-#include "model/checkpoint.h"
+#include "model/checkpoint/checkpoint.h"
 
 #include "base/checked.h"
 #include "tensor/quant_blocks.h"

@@ -1,6 +1,6 @@
 // Random weights of a given shape, for measuring and testing shapes without a file. Fast enough to be made while they
 // are uploaded: one hash per four elements, each 16 bits of it choosing from a table of normal quantiles.
-#include "model/checkpoint.h"
+#include "model/checkpoint/checkpoint.h"
 
 #include <algorithm>
 #include <array>

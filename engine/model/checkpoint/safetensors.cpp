@@ -1,6 +1,6 @@
 // The header goes through a strict event parser (no tree, no recursion), so memory stays in proportion to the file and
 // the first deviation ends the reading. All arithmetic on its numbers is checked.
-#include "model/safetensors.h"
+#include "model/checkpoint/safetensors.h"
 
 #include "base/checked.h"
 

@@ -2,7 +2,8 @@
 // its Hugging Face name. The bytes of blocks stay as they are; decoding them is tensor/'s business.
 #include "base/checked.h"
 #include "formats/gguf.h"
-#include "model/checkpoint.h"
+#include "model/checkpoint/checkpoint.h"
+#include "model/checkpoint/tensor_roles.h"
 
 #include <algorithm>
 #include <cstring>
@@ -12,32 +13,6 @@ namespace auspex {
 namespace {
 
 constexpr uint64_t max_shards = 1024;
-
-enum class Dim { none, hidden, query, key_value, ffn, vocab, half_head };
-enum class RowOrder { same, query_pairs, key_pairs };
-
-// One tensor of a model or layer, in both spellings.
-struct Role {
-    const char* gguf;
-    const char* huggingface;
-    Dim rows, cols; // cols none: a vector
-    RowOrder order = RowOrder::same;
-};
-constexpr Role layer_roles[] = {
-    {"attn_norm.weight", "input_layernorm.weight", Dim::hidden, Dim::none},
-    {"attn_q.weight", "self_attn.q_proj.weight", Dim::query, Dim::hidden, RowOrder::query_pairs},
-    {"attn_k.weight", "self_attn.k_proj.weight", Dim::key_value, Dim::hidden, RowOrder::key_pairs},
-    {"attn_v.weight", "self_attn.v_proj.weight", Dim::key_value, Dim::hidden},
-    {"attn_output.weight", "self_attn.o_proj.weight", Dim::hidden, Dim::query},
-    {"ffn_norm.weight", "post_attention_layernorm.weight", Dim::hidden, Dim::none},
-    {"ffn_gate.weight", "mlp.gate_proj.weight", Dim::ffn, Dim::hidden},
-    {"ffn_up.weight", "mlp.up_proj.weight", Dim::ffn, Dim::hidden},
-    {"ffn_down.weight", "mlp.down_proj.weight", Dim::hidden, Dim::ffn},
-};
-constexpr Role embedding_role = {"token_embd.weight", "model.embed_tokens.weight", Dim::vocab, Dim::hidden};
-constexpr Role norm_role = {"output_norm.weight", "model.norm.weight", Dim::hidden, Dim::none};
-constexpr Role head_role = {"output.weight", "lm_head.weight", Dim::vocab, Dim::hidden};
-constexpr Role divisors_role = {"rope_freqs.weight", "", Dim::half_head, Dim::none};
 
 uint64_t size_of(const LlamaConfig& c, Dim dim) {
     switch (dim) {
@@ -273,7 +248,7 @@ class Index {
 };
 
 // Takes the tensor of a role, with everything it claims checked against the config.
-Result<GgufCheckpoint::Placed> take(Index& index, const LlamaConfig& config, const Role& role,
+Result<GgufCheckpoint::Placed> take(Index& index, const LlamaConfig& config, const TensorRole& role,
                                     const std::string& gguf_name, const std::string& name, const std::string& path) {
     std::vector<uint64_t> shape = {size_of(config, role.rows)};
     if (role.cols != Dim::none) shape.push_back(size_of(config, role.cols));
@@ -342,14 +317,14 @@ Result<std::unique_ptr<Checkpoint>> open_files(const std::string& path) {
     AUSPEX_TRY(index.add(files));
     AUSPEX_TRY(complete_config(index, config, path));
     std::vector<GgufCheckpoint::Placed> tensors;
-    const auto add = [&](const Role& role, const std::string& gguf_prefix, const std::string& prefix) -> Status {
+    const auto add = [&](const TensorRole& role, const std::string& gguf_prefix, const std::string& prefix) -> Status {
         AUSPEX_TRY_ASSIGN(placed, take(index, config, role, gguf_prefix + role.gguf, prefix + role.huggingface, path));
         tensors.push_back(std::move(placed));
         return ok_status();
     };
     AUSPEX_TRY(add(embedding_role, "", ""));
     for (uint32_t i = 0; i < config.n_layers; ++i)
-        for (const Role& role : layer_roles)
+        for (const TensorRole& role : layer_roles)
             AUSPEX_TRY(add(role, "blk." + std::to_string(i) + ".", "model.layers." + std::to_string(i) + "."));
     AUSPEX_TRY(add(norm_role, "", ""));
     if (!config.tied_embedding) AUSPEX_TRY(add(head_role, "", ""));
