@@ -36,6 +36,7 @@ std::vector<InitCase> init_cases() {
             init_case("chat_turn", AUSPEX_TYPE_CHAT_TURN, auspex_chat_turn_init), init_case("score_options", AUSPEX_TYPE_SCORE_OPTIONS, auspex_score_options_init),
             init_case("device_info", AUSPEX_TYPE_DEVICE_INFO, auspex_device_info_init),
             init_case("model_info", AUSPEX_TYPE_MODEL_INFO, auspex_model_info_init),
+            init_case("memory_plan", AUSPEX_TYPE_MEMORY_PLAN, auspex_memory_plan_init),
             init_case("synthetic_models", AUSPEX_TYPE_SYNTHETIC_MODELS, auspex_synthetic_models_init)};
 }
 
@@ -569,35 +570,6 @@ TEST_F(CApiTest, WaitHonoursItsTimeout) {
     EXPECT_EQ(auspex_sequence_get_stats(engine_, sequence, &stats), AUSPEX_OK);
     EXPECT_EQ(stats.stop_reason, AUSPEX_STOP_CANCELLED);
     EXPECT_EQ(auspex_sequence_destroy(engine_, sequence), AUSPEX_OK);
-}
-
-// ---- tools ------------------------------------------------------------------------------------------------------------
-
-TEST(CApiTools, DevicesAreDescribedByIndex) {
-    auspex_device_info info;
-    ASSERT_EQ(auspex_device_info_init(&info, sizeof info), AUSPEX_OK);
-    ASSERT_EQ(auspex_device_describe(0, &info, nullptr, nullptr), AUSPEX_OK);
-    EXPECT_NE(info.name[0], '\0');
-    EXPECT_NE(info.kind[0], '\0');
-    EXPECT_EQ(auspex_device_describe(1000, &info, nullptr, nullptr), AUSPEX_ERROR_NOT_FOUND);
-    EXPECT_EQ(auspex_device_describe(0, nullptr, nullptr, nullptr), AUSPEX_ERROR_INVALID_ARGUMENT);
-}
-
-TEST(CApiTools, ModelsAreDescribedByPath) {
-    auspex_model_info info;
-    ASSERT_EQ(auspex_model_info_init(&info, sizeof info), AUSPEX_OK);
-    ASSERT_EQ(auspex_model_describe(AUSPEX_PAIR_DIR "/target", AUSPEX_CACHE_F16, &info, nullptr, nullptr), AUSPEX_OK);
-    EXPECT_GT(info.n_parameters, 1'000'000u);
-    const uint64_t narrow = info.cache_bytes_per_token;
-    ASSERT_EQ(auspex_model_describe(AUSPEX_PAIR_DIR "/target", AUSPEX_CACHE_F32, &info, nullptr, nullptr), AUSPEX_OK);
-    EXPECT_EQ(info.cache_bytes_per_token, 2 * narrow);
-    ASSERT_EQ(auspex_model_describe(AUSPEX_PAIR_DIR "/target", AUSPEX_CACHE_Q8_0, &info, nullptr, nullptr), AUSPEX_OK);
-    EXPECT_EQ(info.cache_bytes_per_token, narrow * 17 / 32);
-    EXPECT_EQ(auspex_model_describe(AUSPEX_PAIR_DIR "/target", static_cast<auspex_cache_type>(77), &info, nullptr, nullptr), AUSPEX_ERROR_INVALID_ARGUMENT);
-    Log log;
-    EXPECT_EQ(auspex_model_describe("/no/such/model", AUSPEX_CACHE_F16, &info, Log::write, &log), AUSPEX_ERROR_NOT_FOUND);
-    EXPECT_EQ(log.errors.size(), 1u);
-    EXPECT_EQ(auspex_model_describe(nullptr, AUSPEX_CACHE_F16, &info, nullptr, nullptr), AUSPEX_ERROR_INVALID_ARGUMENT);
 }
 
 } // namespace
