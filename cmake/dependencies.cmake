@@ -3,6 +3,8 @@
 find_path(AUSPEX_VULKAN_INCLUDE_DIR vulkan/vulkan_core.h HINTS $ENV{VULKAN_SDK}/include)
 find_path(AUSPEX_SENTENCEPIECE_INCLUDE_DIR sentencepiece_processor.h)
 find_library(AUSPEX_SENTENCEPIECE_LIBRARY sentencepiece)
+find_path(AUSPEX_PCRE2_INCLUDE_DIR pcre2.h)
+find_library(AUSPEX_PCRE2_LIBRARY pcre2-8)
 foreach(tool glslangValidator spirv-val spirv-opt spirv-dis)
     string(MAKE_C_IDENTIFIER ${tool} variable)
     find_program(AUSPEX_${variable} ${tool} HINTS $ENV{VULKAN_SDK}/bin)
@@ -12,6 +14,8 @@ foreach(need
         "AUSPEX_VULKAN_INCLUDE_DIR|vulkan/vulkan_core.h|libvulkan-dev"
         "AUSPEX_SENTENCEPIECE_INCLUDE_DIR|sentencepiece_processor.h|libsentencepiece-dev"
         "AUSPEX_SENTENCEPIECE_LIBRARY|the sentencepiece library|libsentencepiece-dev"
+        "AUSPEX_PCRE2_INCLUDE_DIR|pcre2.h|libpcre2-dev"
+        "AUSPEX_PCRE2_LIBRARY|the 8-bit pcre2 library|libpcre2-dev"
         "AUSPEX_glslangValidator|glslangValidator|glslang-tools"
         "AUSPEX_spirv_val|spirv-val|spirv-tools"
         "AUSPEX_spirv_opt|spirv-opt|spirv-tools"

@@ -9,10 +9,11 @@ layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint LANES = 8; // at least TILE
 layout(constant_id = 1) const uint HEAD_DIM = 64;
 layout(constant_id = 2) const uint GROUP = 2; // query heads per KV head
-layout(constant_id = 3) const uint CACHE_F32 = 0;
+layout(constant_id = 3) const uint CACHE_TYPE = 0;
 const uint TEAMS = 1;
 #include "include/reduce.glsl"
 #include "include/wide.glsl"
+#include "include/q8_scale.glsl"
 
 layout(push_constant) uniform Push { AttentionArgs args; };
 layout(std430, binding = kAttentionQkv) readonly buffer Qkv { vec2 qkv[]; };
@@ -27,12 +28,27 @@ const uint HEAD_PAIRS = HEAD_DIM / 2u;
 const uint PAIRS = (HEAD_PAIRS + LANES - 1u) / LANES; // a lane owns pairs lane · PAIRS …; lanes beyond the head own none
 const float kLowest = -3.402823466e38;
 
+const uint BLOCKS = CACHE_TYPE == kCacheQ8 ? HEAD_DIM / kCacheBlock : 1u; // scales of a key; a lane's pairs share one
+
+// Two codes of a word: the lower or the upper ones.
+vec2 code_pair(uint word, uint upper) {
+    int bits = int(word >> 16u * upper);
+    return vec2(bitfieldExtract(bits, 0, 8), bitfieldExtract(bits, 8, 8));
+}
+// The scale of the block that the lane's pairs lie in, of the key that lane t loaded.
+#define BROADCAST_SCALE(scales, t, scale)                                                                              \
+    float scale = lane_broadcast(scales[0], t);                                                                        \
+    for (uint b = 1u; b < BLOCKS; ++b) {                                                                               \
+        float other = lane_broadcast(scales[b], t);                                                                    \
+        if (b == first_pair / (kCacheBlock / 2u)) scale = other;                                                       \
+    }
+
 // The pairs that `lane` owns of the head that begins at `element` of a cache.
 #ifdef WIDE
 #define LOAD_PAIRS(cache, element, pairs)                                                                              \
     for (uint i = 0u; i < PAIRS; ++i) {                                                                                \
         uint pair = min(lane * PAIRS + i, HEAD_PAIRS - 1u);                                                            \
-        if (CACHE_F32 != 0u) {                                                                                         \
+        if (CACHE_TYPE == kCacheF32) {                                                                                 \
             pairs[i] = uintBitsToFloat(unpackUint2x32(cache[(element) / 2u + pair]));                                  \
         } else if (i % 2u == 0u || PAIRS % 2u != 0u) {                                                                 \
             uvec2 w = unpackUint2x32(cache[(element) / 4u + pair / 2u]);                                               \
@@ -40,15 +56,29 @@ const float kLowest = -3.402823466e38;
             if (PAIRS % 2u == 0u) pairs[i + 1u] = unpackHalf2x16(w.y);                                                 \
         }                                                                                                              \
     }
+#define LOAD_CODES(cache, element, scale, pairs)                                                                       \
+    for (uint i = 0u; i < PAIRS; ++i) {                                                                                \
+        uvec2 w = unpackUint2x32(cache[(element) / 8u + first_pair / 4u + i / 4u]);                                    \
+        uint pair = (PAIRS < 4u ? first_pair + i : i) % 4u;                                                            \
+        pairs[i] = scale * code_pair(pair < 2u ? w.x : w.y, pair % 2u);                                                \
+    }
+uint cache_word(uint64_t two, uint word) { return word % 2u == 0u ? unpackUint2x32(two).x : unpackUint2x32(two).y; }
+#define SCALE_WORD(at, b) cache_word(k_cache[(at) / 2u + (b) / 2u], BLOCKS == 1u ? (at) : (b))
 #else
 #define LOAD_PAIRS(cache, element, pairs)                                                                              \
     for (uint i = 0u; i < PAIRS; ++i) {                                                                                \
         uint pair = min(lane * PAIRS + i, HEAD_PAIRS - 1u);                                                            \
-        if (CACHE_F32 != 0u)                                                                                           \
+        if (CACHE_TYPE == kCacheF32)                                                                                   \
             pairs[i] = uintBitsToFloat(uvec2(cache[(element) + 2u * pair], cache[(element) + 2u * pair + 1u]));        \
         else                                                                                                           \
             pairs[i] = unpackHalf2x16(cache[(element) / 2u + pair]);                                                   \
     }
+#define LOAD_CODES(cache, element, scale, pairs)                                                                       \
+    for (uint i = 0u; i < PAIRS; ++i) {                                                                                \
+        uint w = cache[(element) / 4u + first_pair / 2u + i / 2u];                                                     \
+        pairs[i] = scale * code_pair(w, (PAIRS < 2u ? first_pair : i) % 2u);                                           \
+    }
+#define SCALE_WORD(at, b) k_cache[(at) + (b)]
 #endif
 
 void main() {
@@ -63,6 +93,7 @@ void main() {
     uint lane = lane_index();
     uint own_key = lane % TILE; // of a tile: whose score this lane keeps
     bool owns = lane * PAIRS < HEAD_PAIRS;
+    uint first_pair = min(lane * PAIRS, HEAD_PAIRS - PAIRS);
 
     vec2 q[GROUP * PAIRS];
     precise vec2 out_acc[GROUP * PAIRS];
@@ -84,13 +115,32 @@ void main() {
         uint kv_index = j < prefix_len ? j : rows[r].path[j - prefix_len];
         uint page = pages[slot * args.pages_per_slot + (kv_index >> args.page_bits)];
         uint in_page = kv_index & ((1u << args.page_bits) - 1u);
-        uint own_element = (((kv_head * args.n_pages + page) << args.page_bits) + in_page) * HEAD_DIM;
+        uint first_token = (kv_head * args.n_pages + page) << args.page_bits;
+        uint own_v = (first_token + in_page) * HEAD_DIM; // element
+        uint own_k = own_v;
+        float k_scale[BLOCKS];
+        float v_scale[BLOCKS];
+        if (CACHE_TYPE == kCacheQ8) { // scales lie behind the codes of a page of K
+            uint at = first_token * cache_scale_words(kCacheQ8, true, HEAD_DIM);
+            own_k += 4u * at;
+            at += ((first_token + (1u << args.page_bits)) * cache_element_words(kCacheQ8, HEAD_DIM)) + in_page * BLOCKS;
+            for (uint b = 0u; b < BLOCKS; ++b) {
+                uint both = SCALE_WORD(at, b);
+                k_scale[b] = decode_scale(both & 0xffffu);
+                v_scale[b] = decode_scale(both >> 16);
+            }
+        }
 
         float score[GROUP];
         for (uint t = 0u; t < TILE; ++t) {
-            uint element = lane_broadcast(own_element, t);
+            uint element = lane_broadcast(own_k, t);
             vec2 k[PAIRS];
-            LOAD_PAIRS(k_cache, element, k)
+            if (CACHE_TYPE == kCacheQ8) {
+                BROADCAST_SCALE(k_scale, t, scale)
+                LOAD_CODES(k_cache, element, scale, k)
+            } else {
+                LOAD_PAIRS(k_cache, element, k)
+            }
             for (uint g = 0u; g < GROUP; ++g) {
                 precise float dot_kq = 0.0;
                 for (uint i = 0u; i < PAIRS; ++i) {
@@ -118,9 +168,14 @@ void main() {
         }
         for (uint t = 0u; t < TILE; ++t) {
             if (tile + t < split_end) { // masked keys are never weighed: their V may be anything
-                uint element = lane_broadcast(own_element, t);
+                uint element = lane_broadcast(own_v, t);
                 vec2 v[PAIRS];
-                LOAD_PAIRS(v_cache, element, v)
+                if (CACHE_TYPE == kCacheQ8) {
+                    BROADCAST_SCALE(v_scale, t, scale)
+                    LOAD_CODES(v_cache, element, scale, v)
+                } else {
+                    LOAD_PAIRS(v_cache, element, v)
+                }
                 for (uint g = 0u; g < GROUP; ++g) {
                     float weight = lane_broadcast(p[g], t);
                     for (uint i = 0u; i < PAIRS; ++i) {

@@ -183,9 +183,11 @@ auspex_status auspex_engine_create(const auspex_engine_desc* desc, auspex_engine
         inner.max_sequences = d.max_sequences;
         inner.max_context = d.max_context;
         inner.max_draft_len = d.max_draft_len;
-        if (d.cache_type != AUSPEX_CACHE_F16 && d.cache_type != AUSPEX_CACHE_F32)
-            return to_public({Code::invalid_argument, "cache_type is neither AUSPEX_CACHE_F16 nor AUSPEX_CACHE_F32"}, log);
-        inner.cache_dtype = d.cache_type == AUSPEX_CACHE_F32 ? DType::f32 : DType::f16;
+        const std::optional<DType> cache_dtype = cache_dtype_of(d.cache_type);
+        if (!cache_dtype)
+            return to_public({Code::invalid_argument, "cache_type is " + std::to_string(static_cast<uint32_t>(d.cache_type)) +
+                                                          ", expected AUSPEX_CACHE_F16, AUSPEX_CACHE_F32 or AUSPEX_CACHE_Q8_0"}, log);
+        inner.cache_dtype = *cache_dtype;
         if (d.cache_folder) inner.cache_folder = d.cache_folder;
         if (d.progress) inner.progress = [&d](float fraction) { d.progress(d.progress_user_data, fraction); };
         if (auto* host = find_extension(d.header, AUSPEX_TYPE_VULKAN_DEVICE)) {

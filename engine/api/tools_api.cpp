@@ -56,7 +56,8 @@ auspex_status auspex_device_describe(uint32_t index, auspex_device_info* info, a
 auspex_status auspex_model_describe(const char* path, auspex_cache_type cache_type, auspex_model_info* info,
                                     auspex_log_callback log_callback, void* log_user_data) {
     return guard([&] {
-        if (!path) return AUSPEX_ERROR_INVALID_ARGUMENT;
+        const std::optional<DType> cache_dtype = cache_dtype_of(cache_type);
+        if (!path || !cache_dtype) return AUSPEX_ERROR_INVALID_ARGUMENT;
         Logger log = make_logger(log_callback, log_user_data);
         auto opened = open_huggingface_checkpoint(path);
         if (!opened.ok()) return to_public(opened.status(), log);
@@ -81,7 +82,7 @@ auspex_status auspex_model_describe(const char* path, auspex_cache_type cache_ty
                             .n_heads = c.n_heads,
                             .n_kv_heads = c.n_kv_heads,
                             .head_dim = c.head_dim,
-                            .dtype = cache_type == AUSPEX_CACHE_F32 ? DType::f32 : DType::f16,
+                            .dtype = *cache_dtype,
                             .n_slots = 1,
                             .max_rows = 1,
                             .page_size = 1,

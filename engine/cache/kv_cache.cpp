@@ -7,15 +7,18 @@ Result<std::unique_ptr<KvCache>> KvCache::create(Device& device, MemoryPool& mem
     std::unique_ptr<KvCache> cache(new KvCache());
     cache->shape_ = shape;
     cache->pages_per_slot_ = ceil_div(shape.max_rows, shape.page_size);
-    uint64_t bytes = uint64_t(shape.n_kv_heads) * shape.n_pages * shape.page_size * shape.head_dim * dtype_bytes(shape.dtype);
+    if (!is_cache_dtype(shape.dtype))
+        return Status(Code::unsupported, "a cache of type " + std::string(dtype_name(shape.dtype)) + " was asked for, expected f16, f32 or q8_0");
+    uint64_t pages = uint64_t(shape.n_kv_heads) * shape.n_pages;
+    uint64_t bytes = pages * cache->page_bytes(CacheSide::k); // the larger side
     if (bytes > device.caps.max_storage_buffer_range)
         return Status(Code::unsupported, "one layer's K cache of " + std::to_string(bytes) + " bytes exceeds the device's storage buffer range of " +
                                              std::to_string(device.caps.max_storage_buffer_range) + " bytes; ask for a smaller context or fewer sequences");
     for (uint32_t layer = 0; layer < shape.n_layers; ++layer) {
-        for (std::vector<Buffer>* side : {&cache->k_, &cache->v_}) {
-            AUSPEX_TRY_ASSIGN(buffer, memory.create(bytes, MemoryUse::device));
+        for (CacheSide side : {CacheSide::k, CacheSide::v}) {
+            AUSPEX_TRY_ASSIGN(buffer, memory.create(pages * cache->page_bytes(side), MemoryUse::device));
             AUSPEX_TRY(uploader.zero_and_wait(buffer.view()));
-            side->push_back(std::move(buffer));
+            (side == CacheSide::k ? cache->k_ : cache->v_).push_back(std::move(buffer));
         }
     }
     AUSPEX_TRY_ASSIGN(table, memory.create(uint64_t(shape.n_slots) * cache->pages_per_slot_ * 4, MemoryUse::device));
@@ -81,12 +84,12 @@ void KvCache::release(uint32_t page) {
 }
 
 void KvCache::record_copy(Recording& cmd, const PageCopy& copy) const {
-    uint64_t page_bytes = uint64_t(shape_.page_size) * shape_.head_dim * dtype_bytes(shape_.dtype);
     for (uint32_t layer = 0; layer < shape_.n_layers; ++layer)
         for (uint32_t head = 0; head < shape_.n_kv_heads; ++head)
-            for (const Buffer* side : {&k_[layer], &v_[layer]}) {
-                uint64_t base = uint64_t(head) * shape_.n_pages;
-                cmd.copy(side->view((base + copy.from) * page_bytes, page_bytes), side->view((base + copy.to) * page_bytes, page_bytes));
+            for (CacheSide side : {CacheSide::k, CacheSide::v}) {
+                const BufferView pool = side == CacheSide::k ? k(layer) : v(layer);
+                const uint64_t bytes = page_bytes(side), base = uint64_t(head) * shape_.n_pages;
+                cmd.copy(pool.sub((base + copy.from) * bytes, bytes), pool.sub((base + copy.to) * bytes, bytes));
             }
 }
 
@@ -101,7 +104,8 @@ AttentionShape KvCache::attention_shape() const {
 }
 
 uint64_t KvCache::bytes_per_token(const CacheShape& shape) {
-    return 2ull * shape.n_layers * shape.n_kv_heads * shape.head_dim * dtype_bytes(shape.dtype);
+    uint64_t head = cache_page_bytes(shape.dtype, CacheSide::k, 1, shape.head_dim) + cache_page_bytes(shape.dtype, CacheSide::v, 1, shape.head_dim);
+    return head * shape.n_layers * shape.n_kv_heads;
 }
 
 } // namespace auspex

@@ -15,7 +15,7 @@ struct CacheShape {
     uint32_t n_heads; // of the queries that will read it
     uint32_t n_kv_heads;
     uint32_t head_dim;
-    DType dtype;        // f16 or f32
+    DType dtype;        // f16, f32 or q8_0
     uint32_t n_slots;
     uint32_t max_rows;  // per slot
     uint32_t page_size; // tokens
@@ -48,7 +48,7 @@ class KvCache {
     void record_copy(Recording& cmd, const PageCopy& copy) const;
 
     AttentionShape attention_shape() const;
-    BufferView k(uint32_t layer) const { return k_[layer].view(); } // (n_kv_heads, n_pages, page_size, head_dim) dtype
+    BufferView k(uint32_t layer) const { return k_[layer].view(); } // (n_kv_heads, n_pages) pages: shared/cache_layout.h
     BufferView v(uint32_t layer) const { return v_[layer].view(); } // as k
     BufferView page_table() const { return page_table_.view(); }    // (n_slots, pages_per_slot) uint
     const CacheShape& shape() const { return shape_; }
@@ -60,6 +60,7 @@ class KvCache {
 
   private:
     KvCache() = default;
+    uint64_t page_bytes(CacheSide side) const { return cache_page_bytes(shape_.dtype, side, shape_.page_size, shape_.head_dim); }
     void release(uint32_t page);
     CacheShape shape_ = {};
     uint32_t pages_per_slot_ = 0;

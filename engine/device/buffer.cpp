@@ -30,7 +30,7 @@ void Buffer::release() {
     handle_ = VK_NULL_HANDLE;
     MemoryPool::Block& block = pool_->blocks_[block_];
     if (--block.live > 0) return;
-    device.vk.FreeMemory(device.handle, block.memory, nullptr);
+    if (block.memory) device.vk.FreeMemory(device.handle, block.memory, nullptr);
     pool_->reserved_bytes_ -= block.size;
     block = {};
 }
@@ -53,10 +53,24 @@ Result<uint32_t> MemoryPool::memory_type(uint32_t allowed, MemoryUse use) const 
     return Status(Code::unsupported, "the device has no memory type that the engine can use");
 }
 
+Status MemoryPool::allocate(Block& block, bool mapped) {
+    VkMemoryAllocateInfo info = {VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, nullptr, block.size, block.type};
+    Status status = device_->check(device_->vk.AllocateMemory(device_->handle, &info, nullptr, &block.memory), "vkAllocateMemory");
+    if (!status.ok())
+        return Status(status.code(), status.message() + " for " + std::to_string(block.size >> 20) + " MiB, with " +
+                                         std::to_string(reserved_bytes_ >> 20) + " MiB reserved before");
+    if (!mapped) return ok_status();
+    void* address = nullptr;
+    status = device_->check(device_->vk.MapMemory(device_->handle, block.memory, 0, VK_WHOLE_SIZE, 0, &address), "vkMapMemory");
+    if (!status.ok()) device_->vk.FreeMemory(device_->handle, block.memory, nullptr);
+    block.mapped = static_cast<std::byte*>(address);
+    return status;
+}
+
 Result<size_t> MemoryPool::reserve(const VkMemoryRequirements& needs, uint32_t type, bool mapped, uint64_t* offset) {
     for (size_t i = 0; i < blocks_.size(); ++i) {
         Block& block = blocks_[i];
-        if (!block.memory || block.type != type || (block.mapped != nullptr) != mapped) continue;
+        if (block.size == 0 || block.type != type || (block.mapped != nullptr) != mapped) continue;
         uint64_t at = round_up<uint64_t>(block.used, needs.alignment);
         if (at + needs.size > block.size) continue;
         *offset = at;
@@ -70,23 +84,10 @@ Result<size_t> MemoryPool::reserve(const VkMemoryRequirements& needs, uint32_t t
     Block block;
     block.type = type;
     block.size = needs.size > shared_block / 4 ? needs.size : shared_block;
-    VkMemoryAllocateInfo info = {VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, nullptr, block.size, type};
-    Status status = device_->check(device_->vk.AllocateMemory(device_->handle, &info, nullptr, &block.memory), "vkAllocateMemory");
-    if (!status.ok())
-        return Status(status.code(), status.message() + " for " + std::to_string(block.size >> 20) + " MiB, with " +
-                                         std::to_string(reserved_bytes_ >> 20) + " MiB reserved before");
-    if (mapped) {
-        void* address = nullptr;
-        status = device_->check(device_->vk.MapMemory(device_->handle, block.memory, 0, VK_WHOLE_SIZE, 0, &address), "vkMapMemory");
-        if (!status.ok()) {
-            device_->vk.FreeMemory(device_->handle, block.memory, nullptr);
-            return status;
-        }
-        block.mapped = static_cast<std::byte*>(address);
-    }
+    if (!rehearse_ || mapped) AUSPEX_TRY(allocate(block, mapped));
     reserved_bytes_ += block.size;
     *offset = 0;
-    auto free_entry = std::find_if(blocks_.begin(), blocks_.end(), [](const Block& b) { return !b.memory; });
+    auto free_entry = std::find_if(blocks_.begin(), blocks_.end(), [](const Block& b) { return b.size == 0; });
     if (free_entry != blocks_.end()) {
         *free_entry = block;
         return static_cast<size_t>(free_entry - blocks_.begin());
@@ -119,8 +120,9 @@ Result<Buffer> MemoryPool::create(uint64_t bytes, MemoryUse use) {
         uint64_t offset = 0;
         AUSPEX_TRY_ASSIGN(index, reserve(needs, type, use != MemoryUse::device, &offset));
         Block& block = blocks_[index];
-        AUSPEX_VK(*device_, BindBufferMemory(device_->handle, handle, block.memory, offset));
+        if (block.memory) AUSPEX_VK(*device_, BindBufferMemory(device_->handle, handle, block.memory, offset));
         block.used = offset + needs.size;
+        used_bytes_ += needs.size;
         block.live += 1;
         buffer.pool_ = this;
         buffer.handle_ = handle;

@@ -52,7 +52,9 @@ class Buffer {
 // Makes buffers on one device. Must outlive them.
 class MemoryPool {
   public:
-    explicit MemoryPool(Device& device) : device_(&device) {}
+    // rehearse: reckons everything as if it reserved it, but reserves no device memory, only what the host writes and reads.
+    // Such buffers must not be used by the GPU. To learn what an engine would take, it is built with such a pool.
+    explicit MemoryPool(Device& device, bool rehearse = false) : device_(&device), rehearse_(rehearse) {}
     ~MemoryPool();
     MemoryPool(const MemoryPool&) = delete;
     MemoryPool& operator=(const MemoryPool&) = delete;
@@ -62,21 +64,25 @@ class MemoryPool {
     Result<Buffer> create(uint64_t bytes, MemoryUse use);
 
     uint64_t reserved_bytes() const { return reserved_bytes_; } // in blocks, alive now
+    uint64_t used_bytes() const { return used_bytes_; }         // by buffers, ever made
+    bool rehearses() const { return rehearse_; }
 
   private:
     friend class Buffer;
     struct Block {
-        VkDeviceMemory memory = VK_NULL_HANDLE;
+        VkDeviceMemory memory = VK_NULL_HANDLE; // null while rehearsing
         uint32_t type = 0;
-        uint64_t size = 0, used = 0; // bytes; bump allocation
+        uint64_t size = 0, used = 0; // bytes; bump allocation; size 0: a free entry
         uint32_t live = 0;           // buffers
         std::byte* mapped = nullptr;
     };
     Result<uint32_t> memory_type(uint32_t allowed, MemoryUse use) const;
     Result<size_t> reserve(const VkMemoryRequirements& needs, uint32_t type, bool mapped, uint64_t* offset);
+    Status allocate(Block& block, bool mapped);
     Device* device_;
+    bool rehearse_ = false;
     std::vector<Block> blocks_;
-    uint64_t reserved_bytes_ = 0;
+    uint64_t reserved_bytes_ = 0, used_bytes_ = 0;
 };
 
 } // namespace auspex

@@ -42,6 +42,25 @@ Result<std::vector<VkExtensionProperties>> device_extensions(const VkFunctions& 
     return extensions;
 }
 
+namespace {
+// Budgets larger than their heap have been seen, hence the clamps.
+void probe_memory(const VkFunctions& vk, VkPhysicalDevice physical_device, bool has_budget, DeviceCaps& caps) {
+    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = {};
+    budget.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT;
+    VkPhysicalDeviceMemoryProperties2 properties = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2, nullptr, {}};
+    if (has_budget) properties.pNext = &budget;
+    vk.GetPhysicalDeviceMemoryProperties2(physical_device, &properties);
+    caps.memory = properties.memoryProperties;
+    for (uint32_t i = 0; i < caps.memory.memoryHeapCount; ++i) {
+        const VkMemoryHeap& heap = caps.memory.memoryHeaps[i];
+        if (!(heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) || heap.size <= caps.device_local_bytes) continue;
+        const uint64_t limit = has_budget ? std::min<uint64_t>(heap.size, budget.heapBudget[i]) : heap.size;
+        caps.device_local_bytes = heap.size;
+        caps.device_free_bytes = limit - std::min<uint64_t>(limit, has_budget ? budget.heapUsage[i] : 0);
+    }
+}
+} // namespace
+
 Result<DeviceCaps> probe_caps(const VkFunctions& vk, VkPhysicalDevice physical_device, uint32_t queue_family) {
     AUSPEX_TRY_ASSIGN(extensions, device_extensions(vk, physical_device));
 
@@ -115,10 +134,7 @@ Result<DeviceCaps> probe_caps(const VkFunctions& vk, VkPhysicalDevice physical_d
         caps.timestamp_period_ns = limits.timestampPeriod;
         caps.timestamp_valid_bits = families[queue_family].timestampValidBits;
     }
-    vk.GetPhysicalDeviceMemoryProperties(physical_device, &caps.memory);
-    for (uint32_t i = 0; i < caps.memory.memoryHeapCount; ++i)
-        if (caps.memory.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT)
-            caps.device_local_bytes = std::max<uint64_t>(caps.device_local_bytes, caps.memory.memoryHeaps[i].size);
+    probe_memory(vk, physical_device, has_extension(extensions, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME), caps);
     for (const char* name : kInterestingExtensions)
         if (has_extension(extensions, name)) caps.features.emplace_back(name);
     if (caps.shader_int64) caps.features.emplace_back("shaderInt64");

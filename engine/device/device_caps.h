@@ -38,6 +38,7 @@ struct DeviceCaps {
     float timestamp_period_ns = 0;      // 0: no timestamps on the compute queue
     uint32_t timestamp_valid_bits = 0;
     uint64_t device_local_bytes = 0;    // largest device-local heap
+    uint64_t device_free_bytes = 0;     // of that heap when probed, as VK_EXT_memory_budget tells; else all of it
 
     // Optional features the device offers, for display; what is used says so above.
     std::vector<std::string> features;

@@ -11,7 +11,7 @@ namespace auspex {
 #define AUSPEX_VK_GLOBAL(X) X(CreateInstance) X(EnumerateInstanceExtensionProperties)
 #define AUSPEX_VK_INSTANCE(X)                                                                                          \
     X(DestroyInstance) X(EnumeratePhysicalDevices) X(GetPhysicalDeviceProperties) X(GetPhysicalDeviceProperties2)      \
-    X(GetPhysicalDeviceFeatures2) X(GetPhysicalDeviceMemoryProperties) X(GetPhysicalDeviceQueueFamilyProperties)       \
+    X(GetPhysicalDeviceFeatures2) X(GetPhysicalDeviceMemoryProperties2) X(GetPhysicalDeviceQueueFamilyProperties)       \
     X(EnumerateDeviceExtensionProperties) X(CreateDevice) X(GetDeviceProcAddr)
 #define AUSPEX_VK_DEVICE(X)                                                                                            \
     X(DestroyDevice) X(GetDeviceQueue) X(QueueSubmit)                                                                 \

@@ -15,7 +15,7 @@ void record_attention(Recorder& to, const AttentionShape& shape, BufferView qkv,
                                       sizeof(gpu::AttentionArgs),
                                       true,
                                       {to.tuning().lanes, shape.head_dim, shape.n_heads / shape.n_kv_heads,
-                                       shape.cache_dtype == DType::f32 ? 1u : 0u},
+                                       cache_type(shape.cache_dtype)},
                                       "attention.wide"});
     if (!kernel) return;
     to.cmd.dispatch_indirect(*kernel, counts,

@@ -1,5 +1,8 @@
-// A Hugging Face folder as a checkpoint: config.json beside one model.safetensors, mapped and read in place.
+// A Hugging Face folder as a checkpoint: config.json beside model.safetensors, or beside shards and the index that names
+// them. Files are mapped and read in place; what a safetensors header may claim is safetensors.cpp's business.
 #include "base/platform.h"
+#include "formats/gguf.h"
+#include "formats/json.h"
 #include "model/checkpoint.h"
 #include "model/safetensors.h"
 
@@ -7,6 +10,7 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
+#include <map>
 
 namespace auspex {
 namespace {
@@ -14,45 +18,53 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view weights_name = "model.safetensors";
+constexpr std::string_view index_name = "model.safetensors.index.json";
+constexpr uint64_t max_index_bytes = 4u << 20; // of the largest Llama: 0.1 MB; the tree costs about 20 times the text
+constexpr size_t max_shards = 1024;
+
+// A weight and the bytes of its file.
+struct Placed {
+    TensorInfo info;
+    std::span<const std::byte> bytes;
+    size_t file;
+};
 
 class HuggingfaceCheckpoint : public Checkpoint {
   public:
-    HuggingfaceCheckpoint(std::string folder, LlamaConfig config, SafetensorsFile file)
-        : name_(std::move(folder)), config_(std::move(config)), file_(std::move(file)) {
-        for (const SafetensorsEntry& entry : file_.entries()) // sorted by name, so tensors_ is
-            if (entry.dtype) tensors_.push_back({entry.name, *entry.dtype, entry.shape, entry.end - entry.begin});
-    }
+    HuggingfaceCheckpoint(std::string folder, LlamaConfig config, std::vector<SafetensorsFile> files, std::vector<Placed> tensors)
+        : name_(std::move(folder)), config_(std::move(config)), files_(std::move(files)), tensors_(std::move(tensors)) {}
 
     const LlamaConfig& config() const override { return config_; }
     const std::string& name() const override { return name_; }
 
     const TensorInfo* find(std::string_view tensor_name) const override {
-        const auto it =
-            std::lower_bound(tensors_.begin(), tensors_.end(), tensor_name,
-                             [](const TensorInfo& tensor, std::string_view key) { return tensor.name < key; });
-        return it == tensors_.end() || it->name != tensor_name ? nullptr : &*it;
+        const Placed* placed = find_placed(tensor_name);
+        return placed ? &placed->info : nullptr;
     }
 
     Status read(const TensorInfo& tensor, uint64_t offset, std::span<std::byte> out) const override {
-        const SafetensorsEntry* entry = file_.find(tensor.name);
-        if (!entry || offset > entry->end - entry->begin || out.size() > entry->end - entry->begin - offset)
+        const Placed* placed = find_placed(tensor.name);
+        if (!placed || offset > placed->bytes.size() || out.size() > placed->bytes.size() - offset)
             return {Code::internal, name_ + ": read outside of tensor " + in_quotes(tensor.name)};
-        if (!out.empty()) std::memcpy(out.data(), file_.bytes(*entry).data() + offset, out.size());
+        if (!out.empty()) std::memcpy(out.data(), placed->bytes.data() + offset, out.size());
         return ok_status();
     }
 
   private:
+    const Placed* find_placed(std::string_view name) const {
+        const auto it = std::lower_bound(tensors_.begin(), tensors_.end(), name,
+                                         [](const Placed& one, std::string_view key) { return one.info.name < key; });
+        return it == tensors_.end() || it->info.name != name ? nullptr : &*it;
+    }
+
     std::string name_;
     LlamaConfig config_;
-    SafetensorsFile file_;
-    std::vector<TensorInfo> tensors_; // sorted by name
+    std::vector<SafetensorsFile> files_;
+    std::vector<Placed> tensors_; // sorted by name
 };
 
-bool ends_with_gguf(const std::string& path) {
-    return path.ends_with(".gguf") || path.ends_with(".GGUF");
-}
-
-// The file in `folder` that a user may have meant, or an empty text. Looks at a bounded number of entries.
+// The file in `folder` that a user may have meant, or an empty text: GGUF before pickles, then the first by name. Looks at a
+// bounded number of entries.
 std::string other_weights(const std::string& folder) {
     constexpr int max_looked_at = 4096;
     std::string best;
@@ -60,9 +72,9 @@ std::string other_weights(const std::string& folder) {
     fs::directory_iterator it(folder, error), end;
     for (int i = 0; !error && it != end && i < max_looked_at; ++i, it.increment(error)) {
         const std::string name = it->path().filename().string();
-        if (name == "model.safetensors.index.json") return name;
+        const bool gguf = is_gguf_path(name), best_is_gguf = is_gguf_path(best);
         const bool pickle = name.ends_with(".pth") || (name.starts_with("pytorch_model") && name.ends_with(".bin"));
-        if (ends_with_gguf(name) || (pickle && best.empty())) best = name;
+        if ((gguf && (!best_is_gguf || name < best)) || (pickle && (best.empty() || (!best_is_gguf && name < best)))) best = name;
     }
     return best;
 }
@@ -72,44 +84,124 @@ Status check_folder(const std::string& folder) {
     const std::string weights = folder + "/" + std::string(weights_name);
     std::error_code error;
     if (!fs::is_directory(folder, error)) {
-        if (ends_with_gguf(folder) && path_exists(folder))
-            return {Code::unsupported, folder + ": found a GGUF file, expected a Hugging Face folder; GGUF is not "
-                                                "supported yet"};
+        if (is_gguf_path(folder) && path_exists(folder))
+            return {Code::unsupported, folder + ": found a GGUF file, expected a Hugging Face folder"};
         return {Code::not_found, folder + ": found no such folder, expected one with config.json and " +
                                      std::string(weights_name) + "; check the path"};
     }
-    if (path_exists(weights)) return ok_status();
+    if (path_exists(weights) || path_exists(folder + "/" + std::string(index_name))) return ok_status();
     const std::string other = other_weights(folder);
     if (other.empty())
         return {Code::not_found,
                 weights + ": found no such file, expected the weights; check that the download is complete"};
-    const std::string what = other.ends_with(".json") ? ", weights in several files (shards),"
-                             : ends_with_gguf(other)  ? ", a GGUF file,"
-                                                      : ", a PyTorch pickle,";
-    return {Code::unsupported, weights + ": found " + in_quotes(other) + what +
-                                   " instead, expected one safetensors file; other formats are not supported yet"};
+    if (is_gguf_path(other))
+        return {Code::unsupported, weights + ": found " + in_quotes(other) +
+                                       ", a GGUF file, instead; to use it, name the file itself instead of its folder"};
+    return {Code::unsupported, weights + ": found " + in_quotes(other) +
+                                   ", a PyTorch pickle, instead; pickles can run code and are not read, convert it to safetensors"};
 }
 
 // Tensors in other types may be there (older files carry integer buffers), but not as weights.
 Status check_weight_types(const SafetensorsFile& file, const std::string& path) {
-    for (const SafetensorsEntry& entry : file.entries())
+    for (const SafetensorsEntry& entry : file.entries()) {
         if (!entry.dtype && entry.name.ends_with(".weight"))
             return {Code::unsupported, path + ": found type " + entry.type + " at tensor " + in_quotes(entry.name) +
                                            ", expected BF16, F16 or F32; convert the checkpoint to one of them"};
+        if (entry.name.ends_with(".qweight"))
+            return {Code::unsupported, path + ": found the tensor " + in_quotes(entry.name) +
+                                           ", weights quantised by GPTQ or AWQ, expected BF16, F16 or F32; use the "
+                                           "unquantised checkpoint, or a GGUF file"};
+    }
     return ok_status();
+}
+
+// ---- shards ---------------------------------------------------------------------------------------------------------
+
+// Names in an index come from outside: a plain name of a safetensors file in the same folder, nothing that leads elsewhere.
+bool is_plain_name(const std::string& name) {
+    if (!name.ends_with(".safetensors") || name.starts_with(".") || name.size() > 255) return false;
+    return std::all_of(name.begin(), name.end(), [](char c) { return c >= ' ' && c <= '~' && c != '/' && c != '\\' && c != ':'; });
+}
+
+// weight_map of the index: tensor to file.
+Result<std::map<std::string, std::string>> read_index(const std::string& path) {
+    AUSPEX_TRY_ASSIGN(root, read_json_object(path, max_index_bytes));
+    const auto map = root.find("weight_map");
+    if (map == root.end() || !map->is_object())
+        return Status(Code::bad_file, path + ": found " + (map == root.end() ? "no weight_map" : "weight_map " + json_found(*map)) +
+                                          ", expected an object of tensors and their files; fetch it again");
+    std::map<std::string, std::string> files;
+    for (const auto& [tensor, file] : map->items()) {
+        if (!file.is_string() || !is_plain_name(file.get_ref<const std::string&>()))
+            return Status(Code::bad_file, path + ": found " + json_found(file) + " as the file of tensor " + in_quotes(tensor) +
+                                              ", expected the name of a safetensors file in the same folder");
+        files.emplace(tensor, file.get<std::string>());
+    }
+    return files;
+}
+
+// Every file that the index names, once, in order of names. Tensors that only a shard's own header names count as well, as
+// they do in transformers.
+Result<std::vector<SafetensorsFile>> open_shards(const std::string& folder, std::vector<std::string>& paths) {
+    const std::string index = folder + "/" + std::string(index_name);
+    AUSPEX_TRY_ASSIGN(file_of, read_index(index));
+    std::map<std::string, size_t> names; // to the place in `files`
+    for (const auto& [tensor, file] : file_of)
+        names.emplace(file, 0);
+    if (names.empty() || names.size() > max_shards)
+        return Status(Code::bad_file, index + ": found " + std::to_string(names.size()) + " shards, expected 1 to " +
+                                          std::to_string(max_shards) + "; fetch it again");
+    std::vector<SafetensorsFile> files;
+    for (auto& [name, place] : names) {
+        place = files.size();
+        const std::string path = folder + "/" + name;
+        if (!path_exists(path))
+            return Status(Code::not_found, path + ": found no such file, expected a shard named in " + std::string(index_name) +
+                                               "; check that the download is complete");
+        AUSPEX_TRY_ASSIGN(file, SafetensorsFile::open(path));
+        files.push_back(std::move(file));
+        paths.push_back(path);
+    }
+    for (const auto& [tensor, name] : file_of)
+        if (!files[names[name]].find(tensor))
+            return Status(Code::bad_file, folder + "/" + name + ": found no tensor " + in_quotes(tensor) + ", expected it because " +
+                                              std::string(index_name) + " says so; fetch both again");
+    return files;
+}
+
+Result<std::unique_ptr<Checkpoint>> open_folder(const std::string& folder) {
+    AUSPEX_TRY(check_folder(folder));
+    AUSPEX_TRY_ASSIGN(config, read_llama_config(folder));
+    std::vector<std::string> paths;
+    std::vector<SafetensorsFile> files;
+    if (const std::string whole = folder + "/" + std::string(weights_name); path_exists(whole)) { // before shards, as transformers
+        AUSPEX_TRY_ASSIGN(file, SafetensorsFile::open(whole));
+        files.push_back(std::move(file));
+        paths.push_back(whole);
+    } else {
+        AUSPEX_TRY_ASSIGN(shards, open_shards(folder, paths));
+        files = std::move(shards);
+    }
+    std::vector<Placed> tensors;
+    for (size_t i = 0; i < files.size(); ++i) {
+        AUSPEX_TRY(check_weight_types(files[i], paths[i]));
+        for (const SafetensorsEntry& entry : files[i].entries())
+            if (entry.dtype) tensors.push_back({{entry.name, *entry.dtype, entry.shape, entry.end - entry.begin}, files[i].bytes(entry), i});
+    }
+    std::sort(tensors.begin(), tensors.end(), [](const Placed& a, const Placed& b) { return a.info.name < b.info.name; });
+    for (size_t i = 1; i < tensors.size(); ++i)
+        if (tensors[i].info.name == tensors[i - 1].info.name)
+            return Status(Code::bad_file, paths[tensors[i].file] + ": found the tensor " + in_quotes(tensors[i].info.name) + " also in " +
+                                              paths[tensors[i - 1].file] + ", expected it once; fetch both again");
+    return std::unique_ptr<Checkpoint>(
+        std::make_unique<HuggingfaceCheckpoint>(folder, std::move(config), std::move(files), std::move(tensors)));
 }
 
 } // namespace
 
 Result<std::unique_ptr<Checkpoint>> open_huggingface_checkpoint(const std::string& folder) {
     try {
-        AUSPEX_TRY(check_folder(folder));
-        AUSPEX_TRY_ASSIGN(config, read_llama_config(folder));
-        const std::string path = folder + "/" + std::string(weights_name);
-        AUSPEX_TRY_ASSIGN(file, SafetensorsFile::open(path));
-        AUSPEX_TRY(check_weight_types(file, path));
-        return std::unique_ptr<Checkpoint>(
-            std::make_unique<HuggingfaceCheckpoint>(folder, std::move(config), std::move(file)));
+        return open_folder(folder);
     } catch (const std::bad_alloc&) {
         return Status(Code::out_of_host_memory, folder + ": found no memory to open it");
     } catch (const std::exception& error) {

@@ -14,13 +14,14 @@ namespace auspex {
 
 namespace {
 
-// cos and sin of position · theta^(-2i / head_dim), in double and rounded once.
+// cos and sin of position · frequency, in double and rounded once.
 std::vector<float> make_rope_table(const LlamaConfig& config, uint32_t max_context) {
+    const std::vector<double> frequencies = rope_frequencies(config);
     std::vector<float> table;
     table.reserve(uint64_t(max_context) * config.head_dim);
     for (uint32_t position = 0; position < max_context; ++position)
-        for (uint32_t i = 0; i < config.head_dim / 2; ++i) {
-            double angle = position * std::pow(static_cast<double>(config.rope_theta), -2.0 * i / config.head_dim);
+        for (double frequency : frequencies) {
+            const double angle = position * frequency;
             table.push_back(static_cast<float>(std::cos(angle)));
             table.push_back(static_cast<float>(std::sin(angle)));
         }

@@ -193,8 +193,9 @@ Result<std::unique_ptr<Checkpoint>> make_synthetic_checkpoint(const SyntheticMod
     const Status config = check_llama_config(model.config, where);
     if (config.code() == Code::bad_file) return Status(Code::invalid_argument, config.message()); // there is no file
     AUSPEX_TRY(config);
-    if (model.dtype == DType::u32)
-        return Status(Code::invalid_argument, where + ": found dtype u32, expected f16, bf16 or f32");
+    if (model.dtype != DType::f32 && model.dtype != DType::f16 && model.dtype != DType::bf16)
+        return Status(Code::invalid_argument, where + ": found dtype " + std::string(dtype_name(model.dtype)) +
+                                                  ", expected f16, bf16 or f32");
     if (!(model.scale > 0.0f && model.scale <= 100.0f))
         return Status(Code::invalid_argument, where + ": found scale " + std::to_string(model.scale) +
                                                   ", expected a number above 0 and at most 100");

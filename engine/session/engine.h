@@ -16,7 +16,7 @@ struct EngineDesc {
     uint32_t max_sequences = 1;
     uint32_t max_context = 0; // 0: min(model, 4096)
     uint32_t max_draft_len = 8;
-    DType cache_dtype = DType::f16;
+    DType cache_dtype = DType::f16; // or f32, q8_0
     std::string cache_folder;
     std::function<void(float)> progress;
     // Tests look at other devices' numbers, limits and reductions through these.

@@ -24,12 +24,14 @@ class Uploader {
     Status zero_and_wait(BufferView view);
 
     uint64_t uploaded_bytes() const { return uploaded_bytes_; }
+    bool rehearses() const { return rehearse_; } // made with a rehearsing pool: counts, reads and writes nothing
     std::function<void(uint64_t uploaded_bytes)> progress; // after each piece
 
   private:
     Uploader(Device& device) : device_(&device) {}
     Status run_and_wait(const std::function<void(Recording&)>& record);
     Device* device_;
+    bool rehearse_ = false;
     Buffer staging_;
     VkFence fence_ = VK_NULL_HANDLE;
     uint64_t uploaded_bytes_ = 0;

@@ -1,10 +1,14 @@
 // Conversations as the text that chat models were trained on. Written as parts, so that what a user typed can never
-// become a control token. Built in: the four layouts that Llama-architecture models use.
+// become a control token. Built in: the layouts that Llama-architecture models use; other Jinja text is not run.
+//
+// A conversation is opening(first) · answer · closing · opening · answer · closing · opening …, where the answers are
+// the tokens that the model generated (or chat_answer of text from elsewhere).
 #pragma once
 
 #include "base/status.h"
 #include "tokens/tokenizer.h"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,36 +16,55 @@
 
 namespace auspex {
 
-enum class ChatTemplate { llama3, llama2, zephyr, chatml };
+enum class ChatTemplate {
+    llama3,       // Llama 3.1, 3.2, 3.3: a system block with two dates always opens the conversation
+    llama3_plain, // Llama 3: the same blocks, no dates, no system block unless there is a system text
+    llama2,       // [INST] <<SYS>> … [/INST], BOS before every turn
+    zephyr,       // TinyLlama-Chat: <|user|> and its like are text, </s> is a control token
+    chatml,       // <|im_start|>user … <|im_end|>
+};
 
-// "llama3", "llama2", "zephyr", "chatml"; nullopt otherwise.
+// "llama3", "llama3-plain", "llama2", "zephyr", "chatml"; nullopt otherwise.
 std::optional<ChatTemplate> chat_template_by_name(std::string_view name);
 std::string_view chat_template_name(ChatTemplate chat);
 
-// Which layout a model's own template text (Jinja) describes, by marks that only it contains; nullopt: none of them.
+// Which layout a model's own template text (Jinja) describes, by marks that only it contains; nullopt: none of them, or
+// more than one. Strict, because a layout that is almost right quietly makes answers worse.
 std::optional<ChatTemplate> recognise_chat_template(std::string_view jinja);
 
+// The system text that a chatml template writes where a conversation brings none (SmolLM does); empty: it writes none.
+std::string default_system_text(std::string_view jinja);
+
 struct ChatPart {
-    enum class Kind { text, control } kind = Kind::text;
-    std::string text; // of a control part: the spelling of one control token, e.g. "<|eot_id|>"
+    enum class Kind {
+        text,
+        control, // one control token, spelled by `text`, e.g. "<|eot_id|>"
+        bos,     // the vocabulary's BOS if it adds one, else nothing; `text` is empty
+    } kind = Kind::text;
+    std::string text;
 };
 
 struct ChatTurn {
-    bool first = true;      // opens the conversation: BOS and system block go before it
-    std::string system;     // only read when first; empty: the template's own default, if it has one
-    std::string date;       // llama3's "Today Date: …"; empty: the template's default "26 Jul 2024"
-    std::string user;
+    bool first = true;       // opens the conversation: BOS and system block go before it
+    std::string system = {}; // only read when first; empty: the conversation brings none
+    std::string date = {};   // llama3's "Today Date: …"; empty: the template's default "26 Jul 2024"
+    std::string user = {};
 };
 
-// Everything from the end of the previous answer (or from the start) to where the assistant begins to speak.
+// Everything from the end of the previous answer (or from the start) to where the assistant begins to speak. No two
+// text parts follow each other.
 std::vector<ChatPart> chat_opening(ChatTemplate chat, const ChatTurn& turn);
 
-// What the template puts after an assistant's words, before the next opening; begins with the control token that models
-// generate themselves, which is then not repeated.
+// What follows an assistant's words: the control token that models generate themselves, and that is then not repeated.
 std::vector<ChatPart> chat_closing(ChatTemplate chat);
 
-// Parts to ids: text parts as text, control parts as their tokens. mismatch: the vocabulary lacks one of the control
-// tokens, and names it.
+// An answer that comes as text (a request's history) as the template writes it: trimmed or padded. Answers that were
+// generated keep their tokens instead.
+std::string chat_answer(ChatTemplate chat, std::string_view answer);
+
+// Parts to ids: text parts as text, neighbouring ones as one text; control parts as their tokens. Every text counts as
+// a text of its own, with the dummy prefix where the vocabulary has one, as SentencePiece models are trained. mismatch:
+// the vocabulary lacks one of the control tokens, and names it.
 Result<std::vector<uint32_t>> encode_chat(const Tokenizer& tokenizer, const std::vector<ChatPart>& parts);
 
 } // namespace auspex

@@ -83,15 +83,6 @@ class WireReader {
     bool malformed_ = false;
 };
 
-bool valid_utf8(std::string_view text) {
-    while (!text.empty()) {
-        const int length = utf8_length(text);
-        if (length <= 0) return false;
-        text.remove_prefix(static_cast<size_t>(length));
-    }
-    return true;
-}
-
 Status bad(const std::string& path, const std::string& found, const std::string& expected) {
     return {Code::bad_file, path + ": found " + found + ", expected " + expected + "; fetch the file again"};
 }

@@ -16,6 +16,11 @@ namespace auspex {
 // U+2581, which stands for a space in SentencePiece spellings.
 inline constexpr std::string_view space_symbol = "\xe2\x96\x81";
 
+class SpelledTokens;
+
+// The longest text that can be encoded at once: an encoder may take a few hundred bytes for each of text.
+inline constexpr size_t max_text_bytes = 4u << 20;
+
 // All functions are safe to call from several threads. Ids at or above vocab_size() (padding rows of a model) have an
 // empty piece and an empty spelling.
 class Tokenizer {
@@ -23,7 +28,9 @@ class Tokenizer {
     virtual ~Tokenizer() = default;
     virtual uint32_t vocab_size() const = 0;
     virtual uint32_t bos_id() const = 0; // 0 when the vocabulary has none; add_bos() is then false
-    virtual bool add_bos() const = 0;    // tokenizer_config.json add_bos_token; true when the file does not say
+    // tokenizer_config.json add_bos_token. When it does not say: true for SentencePiece models; for tokenizer.json
+    // whether its post_processor begins with a special token; GGUF files have a key, true when absent.
+    virtual bool add_bos() const = 0;
     // Text is always text: control tokens written in it are not recognised. No BOS is added here. Invalid UTF-8 becomes
     // U+FFFD, byte by byte. invalid_argument above max_text_bytes.
     virtual Result<std::vector<uint32_t>> encode(std::string_view text) const = 0;
@@ -44,6 +51,10 @@ class Tokenizer {
     virtual std::string spelling(uint32_t token) const = 0;
     // Whether a leading space of the first piece is an artefact of the dummy prefix and is dropped from decoded text.
     virtual bool has_dummy_prefix() const = 0;
+
+  private:
+    // What encode_with_controls looks for; null when the vocabulary has no control tokens.
+    virtual const SpelledTokens* control_tokens() const { return nullptr; }
 };
 
 // The tokenizer of a model, which may lack its weights: a GGUF file (tokenizer.ggml.model "llama" or "gpt2"; of a sharded
@@ -55,7 +66,11 @@ Result<std::unique_ptr<Tokenizer>> open_tokenizer(const std::string& model_path)
 // tiktoken text, or when it is not what Llama models use (BPE, text taken as it is, spaces kept).
 Result<std::unique_ptr<Tokenizer>> open_sentencepiece_tokenizer(const std::string& folder);
 
-// mismatch: shows the first id whose spelling differs, and both spellings (or both sizes).
+// Whether every id of one vocabulary means the same in the other, whatever kinds of files they came from: the same bytes,
+// or both no bytes and the same spelling. A control token that says it is reserved was never trained, and may be any
+// control token in the other. One vocabulary may go on where the other ends, if those ids have no bytes (control and
+// unused tokens) and do not end the target's answers; padding rows of the models play no part.
+// mismatch: shows the first id that differs and both texts, or both sizes.
 Status check_same_vocabulary(const Tokenizer& target, const std::string& target_name, const Tokenizer& draft,
                              const std::string& draft_name);
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace auspex {
@@ -25,6 +26,26 @@ inline int utf8_length(std::string_view text) {
         if (byte(i) < (i == 1 ? least : 0x80) || byte(i) > (i == 1 ? most : 0xbf)) return 0;
     }
     return length;
+}
+
+inline bool valid_utf8(std::string_view text) {
+    while (!text.empty()) {
+        const int length = utf8_length(text);
+        if (length <= 0) return false;
+        text.remove_prefix(static_cast<size_t>(length));
+    }
+    return true;
+}
+
+// Each byte that is not part of a character becomes U+FFFD, as SentencePiece does it.
+inline std::string with_replacements(std::string_view text) {
+    std::string out;
+    while (!text.empty()) {
+        const int length = utf8_length(text);
+        out += length > 0 ? text.substr(0, static_cast<size_t>(length)) : "\xef\xbf\xbd";
+        text.remove_prefix(length > 0 ? static_cast<size_t>(length) : 1);
+    }
+    return out;
 }
 
 } // namespace auspex

@@ -2,13 +2,14 @@
 // combine: joins the splits. Online softmax, Milakov and Gimelshein 2018; splits as in Flash-Decoding.
 #ifndef ATTENTION_ARGS_H
 #define ATTENTION_ARGS_H
+#include "cache_layout.h"
 #include "row.h"
 SHARED_BEGIN
 
 SHARED_CONST uint kAttentionQkv = 0u;      // (n_rows, n_heads + 2 · n_kv_heads, head_dim) f32; q comes first
 SHARED_CONST uint kAttentionRows = 1u;     // (n_rows) Row
 SHARED_CONST uint kAttentionPages = 2u;    // (slots, pages_per_slot) uint
-SHARED_CONST uint kAttentionK = 3u;        // (n_kv_heads, n_pages, page_size, head_dim) f16 pairs or f32, as uint
+SHARED_CONST uint kAttentionK = 3u;        // (n_kv_heads, n_pages) pages of cache_layout.h, as uint
 SHARED_CONST uint kAttentionV = 4u;        // as K
 SHARED_CONST uint kAttentionPartials = 5u; // (n_rows, n_heads, max_splits, head_dim + 2) f32: Σ p·v, max, Σ p
 

@@ -2,6 +2,7 @@
 // in the halves layout of Hugging Face: element i pairs with i + head_dim / 2.
 #ifndef ROPE_APPEND_ARGS_H
 #define ROPE_APPEND_ARGS_H
+#include "cache_layout.h"
 #include "row.h"
 SHARED_BEGIN
 
@@ -9,7 +10,7 @@ SHARED_CONST uint kRopeQkv = 0u;   // (n_rows, n_heads + 2 · n_kv_heads, head_d
 SHARED_CONST uint kRopeRows = 1u;  // (n_rows) Row
 SHARED_CONST uint kRopeTable = 2u; // (max_context, head_dim / 2, 2) f32: cos, sin
 SHARED_CONST uint kRopePages = 3u; // (slots, pages_per_slot) uint
-SHARED_CONST uint kRopeK = 4u;     // (n_kv_heads, n_pages, page_size, head_dim) f16 pairs or f32, as uint
+SHARED_CONST uint kRopeK = 4u;     // (n_kv_heads, n_pages) pages of cache_layout.h, as uint
 SHARED_CONST uint kRopeV = 5u;     // as K
 
 struct RopeAppendArgs {

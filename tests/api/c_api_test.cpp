@@ -589,6 +589,9 @@ TEST(CApiTools, ModelsAreDescribedByPath) {
     const uint64_t narrow = info.cache_bytes_per_token;
     ASSERT_EQ(auspex_model_describe(AUSPEX_PAIR_DIR "/target", AUSPEX_CACHE_F32, &info, nullptr, nullptr), AUSPEX_OK);
     EXPECT_EQ(info.cache_bytes_per_token, 2 * narrow);
+    ASSERT_EQ(auspex_model_describe(AUSPEX_PAIR_DIR "/target", AUSPEX_CACHE_Q8_0, &info, nullptr, nullptr), AUSPEX_OK);
+    EXPECT_EQ(info.cache_bytes_per_token, narrow * 17 / 32);
+    EXPECT_EQ(auspex_model_describe(AUSPEX_PAIR_DIR "/target", static_cast<auspex_cache_type>(77), &info, nullptr, nullptr), AUSPEX_ERROR_INVALID_ARGUMENT);
     Log log;
     EXPECT_EQ(auspex_model_describe("/no/such/model", AUSPEX_CACHE_F16, &info, Log::write, &log), AUSPEX_ERROR_NOT_FOUND);
     EXPECT_EQ(log.errors.size(), 1u);

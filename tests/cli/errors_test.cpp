@@ -93,7 +93,7 @@ TEST(CliErrors, Numbers) {
 
 TEST(CliErrors, Choices) {
     expect_error({"run", "--color", "red"}, kUsage, "--color red");
-    expect_error({"run", "--cache-type", "q8_0"}, kUsage, "--cache-type q8_0");
+    expect_error({"run", "--cache-type", "q4_0"}, kUsage, "--cache-type q4_0");
     expect_error({"run", "-p", "a", "-f", "b"}, kUsage, "-f");
     expect_error({"run", "-p", "a", "--tokens", "1"}, kUsage, "--tokens");
     expect_error({"run", "--no-draft", "--draft-len", "4"}, kUsage, "--no-draft");

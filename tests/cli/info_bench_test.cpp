@@ -45,6 +45,8 @@ TEST(CliInfo, DescribesTheBundledPair) {
     EXPECT_EQ(target["cache_bytes_per_token"], 8 * 2 * 2 * 64 * 2); // layers, K and V, KV heads, head_dim, f16
     EXPECT_EQ(run_cli_json({"info", "-m", kTarget, "--cache-type", "f32"})["models"][0]["cache_bytes_per_token"],
               8 * 2 * 2 * 64 * 4);
+    EXPECT_EQ(run_cli_json({"info", "-m", kTarget, "--cache-type", "q8_0"})["models"][0]["cache_bytes_per_token"],
+              8 * 2 * 2 * 64 * 17 / 16);
     EXPECT_NE(run_cli({"info", "-m", kTarget}).out.find("7.34 M"), std::string::npos);
 }
 

@@ -17,10 +17,9 @@ class AttentionTest : public CacheTest {
         const uint32_t width = cache.shape.head_dim;
         const std::vector<float> values = random_floats(size_t{2} * cache.shape.n_kv_heads * width, seed);
         for (uint32_t h = 0; h < cache.shape.n_kv_heads; ++h)
-            for (uint32_t d = 0; d < width; ++d) {
-                cache.set(cache.k, cache.element(slot, h, kv_index, d), values[(2 * h) * width + d]);
-                cache.set(cache.v, cache.element(slot, h, kv_index, d), values[(2 * h + 1) * width + d]);
-            }
+            for (const Buffer* pool : {&cache.k, &cache.v})
+                cache.set_vector(*pool, slot, h, kv_index,
+                                 std::span(values).subspan((2 * h + (pool == &cache.v)) * width, width));
     }
 
     // qkv: (rows, n_heads + 2 n_kv_heads, head_dim), of which q counts. Returns y: (rows, n_heads, head_dim).
@@ -160,11 +159,14 @@ TEST_P(Attention, gives_a_row_the_same_bits_in_any_company) {
 
 INSTANTIATE_TEST_SUITE_P(, Attention, ::testing::ValuesIn(head_cases()),
                          [](const auto& i) { return head_case_name(i.param); });
+INSTANTIATE_TEST_SUITE_P(q8, Attention, ::testing::ValuesIn(q8_cases()),
+                         [](const auto& i) { return head_case_name(i.param); });
 
 class AttentionVariants : public AttentionTest, public ::testing::WithParamInterface<Variant> {};
 
 TEST_P(AttentionVariants, agree_with_the_reference) {
-    for (const HeadCase& c : {HeadCase{4, 2, 64, DType::f16}, HeadCase{3, 2, 32, DType::f32}})
+    for (const HeadCase& c : {HeadCase{4, 2, 64, DType::f16}, HeadCase{3, 2, 32, DType::f32},
+                              HeadCase{1, 2, 32, DType::q8_0}, HeadCase{1, 2, 64, DType::q8_0}})
         agree(kernels(GetParam()), c);
 }
 
@@ -175,18 +177,21 @@ INSTANTIATE_TEST_SUITE_P(, AttentionVariants,
 class AttentionBits : public AttentionTest {};
 
 TEST_F(AttentionBits, do_not_depend_on_how_lanes_exchange) {
-    const PagedCache cache = filled({3, 2, 32, DType::f32});
-    const std::vector<gpu::Row> rows = edge_rows();
-    const std::vector<float> qkv = random_floats(qkv_width(cache) * rows.size(), 5);
-    const std::vector<float> native = attend(kernels(), cache, qkv, rows);
-    for (Variant variant : {Variant::shuffles, Variant::shared})
-        EXPECT_TRUE(same_bits(attend(kernels(variant), cache, qkv, rows), native)) << variant_name(variant);
+    for (const HeadCase& c : {HeadCase{3, 2, 32, DType::f32}, HeadCase{1, 2, 32, DType::q8_0}, HeadCase{1, 2, 128, DType::q8_0}}) {
+        const PagedCache cache = filled(c);
+        const std::vector<gpu::Row> rows = edge_rows();
+        const std::vector<float> qkv = random_floats(qkv_width(cache) * rows.size(), 5);
+        const std::vector<float> native = attend(kernels(), cache, qkv, rows);
+        for (Variant variant : {Variant::shuffles, Variant::shared})
+            EXPECT_TRUE(same_bits(attend(kernels(variant), cache, qkv, rows), native)) << head_case_name(c) << variant_name(variant);
+    }
 }
 
 // Two siblings at one position and the child of the second, beside the same keys laid out as a plain chain; the branch
 // begins before a split's edge and goes on behind it, its keys lie in any order, and everything else is poison.
 TEST_F(AttentionBits, are_those_of_a_chain_for_every_path_of_a_tree) {
-    for (const HeadCase& c : {HeadCase{4, 2, 64, DType::f16}, HeadCase{3, 2, 32, DType::f32}}) {
+    for (const HeadCase& c : {HeadCase{4, 2, 64, DType::f16}, HeadCase{3, 2, 32, DType::f32},
+                              HeadCase{1, 2, 64, DType::q8_0}}) {
         constexpr uint32_t kPrefix = 125;
         const PagedCache cache = make_cache(c, 2, kPageSize, kPagesPerSlot);
         for (uint32_t slot : {0u, 1u})

@@ -3,6 +3,7 @@
 #include "reference/ops.h"
 
 #include <cmath>
+#include <limits>
 
 namespace auspex {
 namespace {
@@ -28,8 +29,9 @@ class RopeAppend : public CacheTest, public ::testing::WithParamInterface<HeadCa
             }
         return table;
     }
-    Outcome append(std::span<const float> qkv, const std::vector<gpu::Row>& rows) {
-        Outcome out{{}, make_cache(GetParam(), 3, 8, 7)};
+    Outcome append(std::span<const float> qkv, const std::vector<gpu::Row>& rows) { return append(qkv, rows, GetParam()); }
+    Outcome append(std::span<const float> qkv, const std::vector<gpu::Row>& rows, const HeadCase& c) {
+        Outcome out{{}, make_cache(c, 3, 8, 7)};
         PagedCache& cache = out.cache;
         const Buffer data = upload(qkv), row_buffer = upload(rows), table = upload(rotations(GetParam().head_dim));
         run([&](Recorder& to) {
@@ -72,8 +74,12 @@ TEST_P(RopeAppend, rotates_and_stores) {
                 // Two products with rounded cosines, one sum.
                 const double size = std::abs(head[d]) + std::abs(head[(d + c.head_dim / 2) % c.head_dim]);
                 bound[d] = is_v ? 0.0 : rounding(3) * size;
-                // Stored halves: 11 bits, rounded either way as the device does it.
-                if ((is_k || is_v) && !cache.is_f32())
+                if ((is_k || is_v) && cache.is_q8()) { // half a step, of scales that are rounded up to 11 bits
+                    double largest = 0;
+                    for (uint32_t i = d / 32 * 32; i < d / 32 * 32 + 32; ++i)
+                        largest = std::max(largest, std::abs(expected[i]));
+                    bound[d] += (0.5 / 127) * (1 + 0x1p-9) * largest + 2 * bound[d];
+                } else if ((is_k || is_v) && !cache.is_f32()) // halves: 11 bits, rounded either way as the device does it
                     bound[d] += 0x1p-10 * (std::abs(expected[d]) + bound[d]) + 0x1p-24;
             }
             if (is_k || is_v) {
@@ -88,7 +94,8 @@ TEST_P(RopeAppend, rotates_and_stores) {
             }
         }
     }
-    const size_t elements = size_t{cache.words()} * (cache.is_f32() ? 1 : 2);
+    if (cache.is_q8()) return; // what was not written: below
+    const size_t elements = size_t{cache.words(cache.k)} * (cache.is_f32() ? 1 : 2);
     uint64_t changed = 0;
     for (size_t i = 0; i < elements; ++i)
         changed += !cache.is_poison(cache.k, i) + !cache.is_poison(cache.v, i);
@@ -114,6 +121,81 @@ TEST_P(RopeAppend, gives_every_row_its_bits_in_any_company) {
 
 INSTANTIATE_TEST_SUITE_P(, RopeAppend, ::testing::ValuesIn(head_cases()),
                          [](const auto& i) { return head_case_name(i.param); });
+
+class RopeAppendQ8 : public RopeAppend {
+  protected:
+    // Magnitudes from far below the smallest scale to beyond the largest, and a block each of zeros, infinity and NaN.
+    std::vector<float> wild_inputs(size_t n_rows) const {
+        std::vector<float> qkv = random_floats(width() * n_rows, 7);
+        reference::DataStream dice(11);
+        const float special[] = {0.0f, 1e-37f, 1e-9f, 3e-8f, 4e-6f, 1e-5f, 1e-3f, 1.0f, 40.0f, 1e4f, 8.3e6f, 9e6f, 1e30f};
+        for (size_t block = 0; block < qkv.size() / 32; ++block) {
+            const float size = special[dice.below(std::size(special))];
+            for (size_t i = 0; i < 32; ++i) qkv[block * 32 + i] *= size;
+            if (dice.below(12) == 0) qkv[block * 32 + dice.below(32)] = std::numeric_limits<float>::quiet_NaN();
+            if (dice.below(12) == 0) qkv[block * 32 + dice.below(32)] = -std::numeric_limits<float>::infinity();
+        }
+        return qkv;
+    }
+    static std::vector<uint32_t> words(const PagedCache& cache, const Buffer& pool) {
+        const auto* first = reinterpret_cast<const uint32_t*>(pool.mapped());
+        return {first, first + cache.words(pool)};
+    }
+};
+
+// Bit for bit what the rule makes of the values that an f32 cache gets, and not a byte elsewhere.
+TEST_P(RopeAppendQ8, stores_exactly_the_rounded_values) {
+    const HeadCase c = GetParam();
+    const std::vector<gpu::Row> all = rows();
+    const std::vector<float> before = wild_inputs(all.size());
+    const Outcome wide = append(before, all, {c.group, c.n_kv_heads, c.head_dim, DType::f32}), found = append(before, all);
+    const PagedCache expected = make_cache(c, 3, 8, 7);
+    uint32_t scales = 0, subnormal = 0, largest = 0, not_finite = 0;
+    for (const gpu::Row& row : all) {
+        if (!row.live) continue;
+        for (uint32_t h = 0; h < c.n_kv_heads; ++h)
+            for (const auto& [from, to] : {std::pair(&wide.cache.k, &expected.k), std::pair(&wide.cache.v, &expected.v)}) {
+                const std::vector<float> values = wide.cache.vector(*from, row.slot, h, row.kv_index);
+                expected.set_vector(*to, row.slot, h, row.kv_index, values);
+                for (uint32_t d = 0; d < c.head_dim; d += 32, ++scales) {
+                    const uint16_t scale = CacheBlock(std::span(values).subspan(d, 32)).scale;
+                    subnormal += scale > 0 && scale < 0x400;
+                    largest += scale == 0x7bff;
+                    not_finite += scale == 0x7e00;
+                }
+            }
+    }
+    EXPECT_EQ(words(found.cache, found.cache.k), words(expected, expected.k));
+    EXPECT_EQ(words(found.cache, found.cache.v), words(expected, expected.v));
+    if (scales < 30) return; // every case was met where there are enough of them
+    EXPECT_GT(subnormal, 0u);
+    EXPECT_GT(largest, 0u);
+    EXPECT_GT(not_finite, 0u);
+    EXPECT_TRUE(same_bits(std::span(found.qkv).first(c.group * c.n_kv_heads * c.head_dim),
+                          std::span(wide.qkv).first(c.group * c.n_kv_heads * c.head_dim)));
+}
+
+// Codes and scales written out by hand. Position 0 rotates by nothing.
+TEST_P(RopeAppendQ8, rounds_ties_to_even_codes) {
+    const HeadCase c = GetParam();
+    std::vector<float> qkv(width(), 0.0f);
+    const std::vector<float> values{127, 0.5f, 1.5f, 2.5f, -0.5f, -1.5f, -2.5f, 126.5f, -126.5f, -127, 0.75f, 0.49999997f, 63.5f, 64.5f};
+    const std::vector<int> codes{127, 0, 2, 2, 0, -2, -2, 126, -126, -127, 1, 0, 64, 64};
+    for (size_t head = c.group * c.n_kv_heads; head < size_t{c.group + 2} * c.n_kv_heads; ++head)
+        std::copy(values.begin(), values.end(), qkv.begin() + static_cast<ptrdiff_t>(head * c.head_dim));
+    const Outcome out = append(qkv, {plain_row(0, 0, 0)});
+    for (const Buffer* pool : {&out.cache.k, &out.cache.v})
+        for (uint32_t h = 0; h < c.n_kv_heads; ++h) {
+            const std::vector<float> found = out.cache.vector(*pool, 0, h, 0);
+            for (size_t i = 0; i < codes.size(); ++i)
+                EXPECT_EQ(found[i], static_cast<float>(codes[i])) << "value " << values[i];
+        }
+}
+
+const auto kQ8Cases = ::testing::Values(HeadCase{1, 3, 32, DType::q8_0}, HeadCase{3, 9, 32, DType::q8_0},
+                                        HeadCase{4, 2, 64, DType::q8_0}, HeadCase{5, 1, 128, DType::q8_0});
+INSTANTIATE_TEST_SUITE_P(q8, RopeAppend, kQ8Cases, [](const auto& i) { return head_case_name(i.param); });
+INSTANTIATE_TEST_SUITE_P(, RopeAppendQ8, kQ8Cases, [](const auto& i) { return head_case_name(i.param); });
 
 } // namespace
 } // namespace auspex

@@ -99,8 +99,7 @@ TEST(Checkpoint, says_what_lies_where_the_weights_should_be) {
     } cases[] = {
         {nullptr, Code::not_found, "found no such file"},
         {"README.md", Code::not_found, "found no such file"},
-        {"model.safetensors.index.json", Code::unsupported, "shards"},
-        {"Llama-Q4_K_M.gguf", Code::unsupported, "\"Llama-Q4_K_M.gguf\", a GGUF file"},
+        {"Llama-Q4_K_M.gguf", Code::unsupported, "\"Llama-Q4_K_M.gguf\", a GGUF file, instead; to use it, name the file"},
         {"pytorch_model.bin", Code::unsupported, "pickle"},
         {"consolidated.00.pth", Code::unsupported, "pickle"},
         {"a\nb.gguf", Code::unsupported, "a\\x0ab.gguf"},

@@ -77,6 +77,95 @@ TEST(LlamaConfig, reads_the_rope_object_of_newer_transformers) {
     EXPECT_EQ(plain.value().rope_theta, 500000.0f);
 }
 
+// The spellings that transformers 4 and 5 write; theta and scaling replace the two keys of tiny_config().
+const char llama3_fields[] = R"("factor": 8.0, "low_freq_factor": 1, "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 8192)";
+std::string rope_config(const std::string& theta_key, const std::string& scaling_key) {
+    return with(with(tiny_config(), R"("rope_theta": 10000.0,)", theta_key + (theta_key.empty() ? "" : ",")),
+                R"("rope_scaling": null)", scaling_key);
+}
+
+TEST(LlamaConfig, reads_every_spelling_of_rope) {
+    const std::string llama3 = llama3_fields;
+    const RopeScaling none, linear = {RopeScaling::Kind::linear, 2.5f}, meta = {RopeScaling::Kind::llama3, 8.0f, 1.0f, 4.0f, 8192};
+    const struct {
+        std::string theta, scaling;
+        float expected_theta;
+        RopeScaling expected;
+    } cases[] = {
+        {"", R"("x": 0)", 10000.0f, none},
+        {R"("rope_theta": 500000)", R"("rope_scaling": null)", 500000.0f, none},
+        {R"("rope_theta": 500000)", R"("rope_scaling": {})", 500000.0f, none},
+        {R"("rope_theta": 500000)", R"("rope_scaling": {"type": "default"})", 500000.0f, none},
+        {R"("rope_theta": 500000.0)", R"("rope_scaling": {"rope_type": "llama3", )" + llama3 + "}", 500000.0f, meta},
+        {R"("rope_theta": 500000.0)", R"("rope_scaling": {"type": "llama3", )" + llama3 + "}", 500000.0f, meta},
+        {"", R"("rope_scaling": {"type": "llama3", "rope_type": "llama3", )" + llama3 + "}", 10000.0f, meta},
+        {"", R"("rope_scaling": {"type": "linear", "factor": 2.5})", 10000.0f, linear},
+        {"", R"("rope_scaling": {"rope_type": "linear", "type": null, "factor": 2.5})", 10000.0f, linear},
+        {"", R"("rope_parameters": {"rope_type": "llama3", "rope_theta": 5e5, )" + llama3 + "}", 500000.0f, meta},
+        {R"("rope_theta": 5e5)", R"("rope_parameters": {"rope_type": "linear", "factor": 2.5})", 500000.0f, linear},
+        {R"("rope_theta": 5e5)", R"("rope_parameters": {"rope_theta": 500000})", 500000.0f, none},
+        {R"("rope_theta": 5e5)", R"("rope_parameters": {"rope_theta": 500000, "partial_rotary_factor": 1})", 500000.0f, none},
+        {R"("rope_theta": 5e5)", R"("rope_scaling": {"type": "llama3", )" + llama3 +
+         R"(}, "rope_parameters": {"rope_type": "llama3", "rope_theta": 500000.0, )" + llama3 + "}", 500000.0f, meta},
+    };
+    for (const auto& one : cases) {
+        const auto config = read(rope_config(one.theta, one.scaling));
+        ASSERT_TRUE(config.ok()) << one.scaling << ": " << config.status().message();
+        EXPECT_EQ(config.value().rope_theta, one.expected_theta) << one.scaling;
+        EXPECT_TRUE(config.value().rope_scaling == one.expected) << one.scaling;
+        EXPECT_TRUE(config.value().rope_divisors.empty());
+    }
+}
+
+TEST(LlamaConfig, refuses_rope_that_it_would_get_wrong) {
+    const std::string llama3 = R"({"rope_type": "llama3", )" + std::string(llama3_fields) + "}";
+    const auto changed = [&](const char* from, const char* to) { return R"("rope_scaling": )" + with(llama3, from, to); };
+    const struct {
+        std::string scaling;
+        Code code;
+        const char* in_message;
+    } cases[] = {
+        {R"("rope_scaling": {"type": "dynamic", "factor": 2.0})", Code::unsupported, "rope_scaling of kind \"dynamic\", expected"},
+        {R"("rope_scaling": {"rope_type": "yarn", "factor": 2.0})", Code::unsupported, "\"yarn\""},
+        {R"("rope_parameters": {"rope_type": "longrope"})", Code::unsupported, "rope_parameters of kind \"longrope\""},
+        {R"("rope_parameters": {"factor": 2.0})", Code::unsupported, "no named kind"},
+        {R"("rope_scaling": {"rope_type": 3})", Code::bad_file, "rope_scaling.rope_type 3"},
+        {R"("rope_scaling": {"rope_type": "linear", "type": "llama3", "factor": 2.0})", Code::bad_file, "with type"},
+        {R"("rope_scaling": "linear")", Code::bad_file, "rope_scaling the text \"linear\", expected an object"},
+        {R"("rope_scaling": [])", Code::bad_file, "rope_scaling a list"},
+        {R"("rope_parameters": {"full_attention": {"rope_type": "default"}})", Code::unsupported, "full_attention"},
+        {R"("rope_scaling": {"type": "linear"})", Code::bad_file, "rope_scaling without factor, expected a number from 1.0"},
+        {R"("rope_scaling": {"type": "linear", "factor": null})", Code::bad_file, "without factor"},
+        {R"("rope_scaling": {"type": "linear", "factor": 0.5})", Code::bad_file, "rope_scaling.factor 0.5"},
+        {R"("rope_scaling": {"type": "linear", "factor": "2"})", Code::bad_file, "rope_scaling.factor the text"},
+        {R"("rope_scaling": {"type": "linear", "factor": 1e300})", Code::bad_file, "rope_scaling.factor 1e+300"},
+        {R"("partial_rotary_factor": 0.5)", Code::unsupported, "partial_rotary_factor 0.5"},
+        {R"("rope_parameters": {"partial_rotary_factor": 0.25})", Code::unsupported, "partial_rotary_factor 0.25"},
+        {changed(R"("factor": 8.0)", R"("factor": 0)"), Code::bad_file, "rope_scaling.factor 0"},
+        {changed(R"("low_freq_factor": 1,)", ""), Code::bad_file, "without low_freq_factor"},
+        {changed(R"("low_freq_factor": 1,)", R"("low_freq_factor": 0,)"), Code::bad_file, "rope_scaling.low_freq_factor 0"},
+        {changed(R"("low_freq_factor": 1,)", R"("low_freq_factor": 4,)"), Code::bad_file, "high_freq_factor 4.0, expected more than"},
+        {changed(R"("low_freq_factor": 1,)", R"("low_freq_factor": -1,)"), Code::bad_file, "low_freq_factor -1"},
+        {changed(R"("high_freq_factor": 4.0,)", ""), Code::bad_file, "without high_freq_factor"},
+        {changed(R"("high_freq_factor": 4.0,)", R"("high_freq_factor": NaN,)"), Code::bad_file, "high_freq_factor"},
+        {changed(": 8192", ": 8192.5"), Code::bad_file, "rope_scaling.original_max_position_embeddings 8192.5"},
+        {changed(": 8192", ": 0"), Code::bad_file, "original_max_position_embeddings 0"},
+        {changed(": 8192", ": null"), Code::bad_file, "original_max_position_embeddings null"},
+        {R"("rope_scaling": )" + llama3 + R"(, "rope_parameters": {"rope_type": "default"})", Code::bad_file,
+         "rope_parameters and rope_scaling with different scalings"},
+        {R"("rope_scaling": )" + llama3 + R"(, "rope_parameters": )" + with(llama3, "8.0", "32.0"), Code::bad_file, "different scalings"},
+        {R"("rope_parameters": {"rope_theta": 500000})", Code::bad_file, "rope_parameters and rope_theta with different rope_theta"},
+    };
+    for (const auto& one : cases) {
+        const auto config = read(rope_config(R"("rope_theta": 10000.0)", one.scaling));
+        ASSERT_FALSE(config.ok()) << one.scaling;
+        expect_refused(config.status(), one.code, "/config.json", one.scaling);
+        EXPECT_NE(config.status().message().find(one.in_message), std::string::npos)
+            << one.in_message << " in: " << config.status().message();
+    }
+}
+
 struct Wrong {
     const char* from; // part of tiny_config()
     const char* to;
@@ -118,10 +207,6 @@ const Wrong wrong_values[] = {
     {R"("rms_norm_eps": 1e-05)", R"("rms_norm_eps": "1e-5")", Code::bad_file, "rms_norm_eps the text"},
     {R"("rope_theta": 10000.0)", R"("rope_theta": 1e300)", Code::bad_file, "rope_theta 1e+300"},
     {R"("rope_theta": 10000.0)", R"("rope_theta": 0.5)", Code::bad_file, "rope_theta 0.5"},
-    {R"("rope_scaling": null)", R"("rope_scaling": {"rope_type": "llama3", "factor": 32.0})", Code::unsupported,
-     "\"llama3\""},
-    {R"("rope_scaling": null)", R"("rope_scaling": {"type": "linear", "factor": 2.0})", Code::unsupported,
-     "\"linear\""},
     {R"("rope_scaling": null)", R"("rope_scaling": {"factor": 2.0})", Code::unsupported, "no named kind"},
     {R"("rope_scaling": null)", R"("rope_parameters": {"rope_type": "yarn"})", Code::unsupported, "\"yarn\""},
     {R"("rope_scaling": null)", R"("rope_parameters": 7)", Code::bad_file, "rope_parameters 7"},
@@ -230,6 +315,19 @@ TEST(LlamaConfig, checks_configs_made_in_memory_alike) {
     refused([](LlamaConfig& c) { c.n_kv_heads = 3; }, Code::bad_file);
     refused([](LlamaConfig& c) { c.head_dim = 48; }, Code::unsupported);
     refused([](LlamaConfig& c) { c.bos_id = 16; }, Code::bad_file);
+    const RopeScaling llama3 = {RopeScaling::Kind::llama3, 8.0f, 1.0f, 4.0f, 8192};
+    const auto scaling_refused = [&](auto change) {
+        refused([&](LlamaConfig& c) { change(c.rope_scaling = llama3); }, Code::bad_file);
+    };
+    scaling_refused([](RopeScaling& s) { s.factor = std::numeric_limits<float>::quiet_NaN(); });
+    scaling_refused([](RopeScaling& s) { s.factor = 0.5f; });
+    scaling_refused([](RopeScaling& s) { s.low_freq_factor = 0.0f; });
+    scaling_refused([](RopeScaling& s) { s.high_freq_factor = std::numeric_limits<float>::infinity(); });
+    scaling_refused([](RopeScaling& s) { s.high_freq_factor = s.low_freq_factor; });
+    scaling_refused([](RopeScaling& s) { s.original_max_position = 0; });
+    refused([](LlamaConfig& c) { c.rope_divisors.assign(15, 1.0f); }, Code::bad_file);
+    refused([](LlamaConfig& c) { c.rope_divisors.assign(16, 0.0f); }, Code::bad_file);
+    refused([&](LlamaConfig& c) { c.rope_divisors.assign(16, 1.0f), c.rope_scaling = llama3; }, Code::unsupported);
     refused([](LlamaConfig& c) { c.eos_ids = {2, 16}; }, Code::bad_file);
 }
 

@@ -19,6 +19,7 @@ struct ForwardCase {
     Shape shape;
     DType cache;
     Kernels kernels = Kernels::native;
+    RopeScaling rope = {};
 };
 std::vector<ForwardCase> forward_cases() {
     return {
@@ -28,13 +29,20 @@ std::vector<ForwardCase> forward_cases() {
         {"gqa5_hd32_d96_tied", {.d = 96, .layers = 3, .heads = 10, .kv_heads = 2, .head_dim = 32, .ffn = 256, .vocab = 11, .tied = true, .scale = 0.08f}, DType::f16, Kernels::matmul},
         {"gqa3_shared", {.d = 72, .heads = 3, .head_dim = 64, .ffn = 130, .vocab = 131, .dtype = DType::bf16, .scale = 0.1f}, DType::f16, Kernels::shared_matmul},
         {"gqa5_lanes_16", {.d = 100, .heads = 5, .head_dim = 32, .ffn = 77, .vocab = 131, .dtype = DType::f16, .scale = 0.1f}, DType::f32, Kernels::lanes_16},
+        // A first context of 40 tokens, so that within these texts some wavelengths stay, some are between, some stretched.
+        {"llama3_rope", {.d = 48, .heads = 2, .head_dim = 64, .ffn = 40, .vocab = 67, .scale = 0.2f}, DType::f32, Kernels::native, {RopeScaling::Kind::llama3, 8.0f, 1.0f, 4.0f, 40}},
+        {"linear_rope", {.d = 48, .heads = 2, .head_dim = 32, .ffn = 40, .vocab = 67, .scale = 0.2f}, DType::f32, Kernels::native, {RopeScaling::Kind::linear, 4.0f}},
         {"gqa1_lanes_32", {.d = 33, .heads = 1, .head_dim = 128, .ffn = 41, .vocab = 131, .scale = 0.15f}, DType::f32, Kernels::lanes_32_matmul},
     };
 }
 
 class Forward : public GpuTestWith<ForwardCase> {
   protected:
-    SyntheticModel synthetic() { return random_model(GetParam().shape, 3, 256); }
+    SyntheticModel synthetic() {
+        SyntheticModel model = random_model(GetParam().shape, 3, 256);
+        model.config.rope_scaling = GetParam().rope;
+        return model;
+    }
     std::unique_ptr<ForwardRig> rig() {
         Tuning tuning = choose_tuning(device().caps);
         const Kernels kind = GetParam().kernels;

@@ -30,6 +30,17 @@ inline std::vector<float> read_floats(const Checkpoint& checkpoint, const std::s
     return out;
 }
 
+inline reference::Vector reference_divisors(const LlamaConfig& c) {
+    const RopeScaling& s = c.rope_scaling;
+    const double factor = static_cast<double>(s.factor);
+    if (s.kind == RopeScaling::Kind::linear) return reference::Vector(c.head_dim / 2, factor);
+    if (s.kind == RopeScaling::Kind::llama3)
+        return reference::llama3_divisors(c.head_dim, static_cast<double>(c.rope_theta),
+                                          {factor, static_cast<double>(s.low_freq_factor),
+                                           static_cast<double>(s.high_freq_factor), double(s.original_max_position)});
+    return {c.rope_divisors.begin(), c.rope_divisors.end()};
+}
+
 inline reference::ReferenceLlama reference_model(const Checkpoint& checkpoint, bool half_cache) {
     const LlamaConfig& c = checkpoint.config();
     reference::ReferenceLlama model;
@@ -41,6 +52,7 @@ inline reference::ReferenceLlama reference_model(const Checkpoint& checkpoint, b
     model.vocab = c.vocab_size;
     model.rms_eps = static_cast<double>(c.rms_eps);
     model.rope_theta = static_cast<double>(c.rope_theta);
+    model.rope_divisors = reference_divisors(c);
     model.half_cache = half_cache;
     model.embedding = read_floats(checkpoint, "model.embed_tokens.weight");
     for (uint32_t i = 0; i < c.n_layers; ++i) {

@@ -169,6 +169,7 @@ TEST(Synthetic, refuses_impossible_models) {
     refused([](SyntheticModel& m) { m.config.n_kv_heads = 2; }, Code::invalid_argument);
     refused([](SyntheticModel& m) { m.config.head_dim = 96; }, Code::unsupported);
     refused([](SyntheticModel& m) { m.dtype = DType::u32; }, Code::invalid_argument);
+    refused([](SyntheticModel& m) { m.dtype = DType::q8_0; }, Code::invalid_argument);
     refused([](SyntheticModel& m) { m.scale = 0; }, Code::invalid_argument);
     refused([](SyntheticModel& m) { m.scale = std::numeric_limits<float>::quiet_NaN(); }, Code::invalid_argument);
 }

@@ -28,9 +28,9 @@ Vector self_attention(const ReferenceLlama& model, const LlamaLayer& layer, Llam
     Vector q = matvec(layer.wq, x), k = matvec(layer.wk, x), v = matvec(layer.wv, x);
     const size_t width = model.head_dim;
     for (size_t h = 0; h < model.n_heads; ++h)
-        rope({&q[h * width], width}, cache.length, model.rope_theta);
+        rope({&q[h * width], width}, cache.length, model.rope_theta, model.rope_divisors);
     for (size_t h = 0; h < model.n_kv_heads; ++h)
-        rope({&k[h * width], width}, cache.length, model.rope_theta);
+        rope({&k[h * width], width}, cache.length, model.rope_theta, model.rope_divisors);
     for (double& value : k)
         value = model.half_cache ? round_to_half(value) : value;
     for (double& value : v)

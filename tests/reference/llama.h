@@ -28,6 +28,7 @@ struct ReferenceLlama {
     uint32_t hidden = 0, n_heads = 0, n_kv_heads = 0, head_dim = 0, ffn = 0, vocab = 0;
     double rms_eps = 1e-5;
     double rope_theta = 10000.0;
+    Vector rope_divisors;    // (head_dim / 2); empty: ones
     bool half_cache = false; // K and V pass through f16 on their way into the cache
 
     std::vector<float> embedding; // (vocab, hidden)

@@ -33,14 +33,30 @@ Vector matvec(std::span<const float> weight, const Vector& x) {
     return y;
 }
 
-void rope(std::span<double> head, uint32_t position, double theta) {
+void rope(std::span<double> head, uint32_t position, double theta, std::span<const double> divisors) {
     const size_t half = head.size() / 2;
     for (size_t i = 0; i < half; ++i) {
-        const double angle = position * std::pow(theta, -2.0 * double(i) / double(head.size()));
+        const double divisor = divisors.empty() ? 1.0 : divisors[i];
+        const double angle = position * std::pow(theta, -2.0 * double(i) / double(head.size())) / divisor;
         const double a = head[i], b = head[i + half];
         head[i] = a * std::cos(angle) - b * std::sin(angle);
         head[i + half] = b * std::cos(angle) + a * std::sin(angle);
     }
+}
+
+Vector llama3_divisors(uint32_t head_dim, double theta, const Llama3Rope& scaling) {
+    const double longest_kept = scaling.original_max_position / scaling.high_freq_factor;
+    const double shortest_scaled = scaling.original_max_position / scaling.low_freq_factor;
+    Vector divisors;
+    for (uint32_t i = 0; i < head_dim / 2; ++i) {
+        const double wavelength = 2.0 * std::acos(-1.0) * std::pow(theta, 2.0 * i / head_dim);
+        const double smooth = (scaling.original_max_position / wavelength - scaling.low_freq_factor) /
+                              (scaling.high_freq_factor - scaling.low_freq_factor);
+        divisors.push_back(wavelength < longest_kept      ? 1.0
+                           : wavelength > shortest_scaled ? scaling.factor
+                                                          : 1.0 / ((1.0 - smooth) / scaling.factor + smooth));
+    }
+    return divisors;
 }
 
 Vector attention(std::span<const double> query, std::span<const double> keys, std::span<const double> values,

@@ -18,8 +18,15 @@ Vector rmsnorm(const Vector& x, std::span<const float> weight, double eps);
 // weight: (n_out, x.size()) row-major.
 Vector matvec(std::span<const float> weight, const Vector& x);
 
-// Rotates one head in place, element i with element i + head_dim / 2, by position · theta^(-2i / head_dim).
-void rope(std::span<double> head, uint32_t position, double theta);
+// Rotates one head in place, element i with element i + head_dim / 2, by position · theta^(-2i / head_dim) / divisors[i];
+// no divisors are ones.
+void rope(std::span<double> head, uint32_t position, double theta, std::span<const double> divisors = {});
+
+// What Llama 3.1 divides the frequencies of a head by (transformers' "llama3", wavelength by wavelength).
+struct Llama3Rope {
+    double factor, low_freq_factor, high_freq_factor, original_max_position;
+};
+Vector llama3_divisors(uint32_t head_dim, double theta, const Llama3Rope& scaling);
 
 // One query head over its keys in order of position. keys, values: (n, head_dim) each.
 Vector attention(std::span<const double> query, std::span<const double> keys, std::span<const double> values,

@@ -148,6 +148,24 @@ TEST(Llama, rope_sees_only_distances) {
     EXPECT_GT(std::fabs(score(7, 3) - score(7, 4)), 1e-3);
 }
 
+// The published configurations of Llama 3.1 and 3.2; divisors computed with transformers.
+TEST(Llama, long_contexts_stretch_long_wavelengths) {
+    const Vector half_of_64 = llama3_divisors(64, 500000.0, {32.0, 1.0, 4.0, 8192.0});
+    ASSERT_EQ(half_of_64.size(), 32u);
+    for (size_t i = 0; i < 15; ++i)
+        EXPECT_EQ(half_of_64[i], 1.0);
+    EXPECT_NEAR(half_of_64[15], 1.651329, 1e-6);
+    EXPECT_NEAR(half_of_64[16], 3.292262, 1e-6);
+    EXPECT_NEAR(half_of_64[17], 9.666729, 1e-6);
+    for (size_t i = 18; i < 32; ++i)
+        EXPECT_EQ(half_of_64[i], 32.0);
+    Vector plain{1.0, 2.0, 3.0, 4.0}, divided = plain;
+    rope(plain, 3, 100.0);
+    rope(divided, 6, 100.0, Vector{2.0, 2.0});
+    for (size_t i = 0; i < 4; ++i)
+        EXPECT_NEAR(plain[i], divided[i], 1e-14);
+}
+
 TEST(Llama, enumeration_is_a_product_of_softmaxes) {
     const ReferenceLlama model = tiny_llama();
     const std::vector<uint32_t> prompt{1, 2};

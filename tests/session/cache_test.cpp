@@ -55,11 +55,15 @@ Remains never_drafted(Engine& engine, const Job& job, uint32_t target_rows, uint
     return r;
 }
 
-class Rewind : public ::testing::TestWithParam<uint32_t> {}; // slots
+struct RewindCase {
+    uint32_t slots;
+    DType cache;
+};
+class Rewind : public ::testing::TestWithParam<RewindCase> {};
 
 TEST_P(Rewind, redone_is_never_drafted) {
-    const uint32_t slots = GetParam();
-    auto engine = make_engine(pair(slots, 192, slots == 8 ? DType::f32 : DType::f16));
+    const uint32_t slots = GetParam().slots;
+    auto engine = make_engine(pair(slots, 192, GetParam().cache));
     ASSERT_TRUE(engine);
     std::vector<Job> jobs;
     for (uint32_t i = 0; i < std::max(slots, 4u); ++i)
@@ -91,7 +95,41 @@ TEST_P(Rewind, redone_is_never_drafted) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(slots, Rewind, ::testing::Values(1u, 8u, 64u));
+INSTANTIATE_TEST_SUITE_P(slots, Rewind,
+                         ::testing::Values(RewindCase{1, DType::f16}, RewindCase{8, DType::f32}, RewindCase{64, DType::f16}, RewindCase{2, DType::q8_0}),
+                         [](const auto& at) { return std::to_string(at.param.slots) + "_" + std::string(dtype_name(at.param.cache)); });
+
+class Forked : public ::testing::TestWithParam<DType> {};
+
+// Full pages are shared and the last one is copied, with all that belongs to its rows, in both models.
+TEST_P(Forked, rows_are_those_of_the_source) {
+    auto engine = make_engine(pair(4, 160, GetParam()));
+    ASSERT_TRUE(engine);
+    for (uint32_t n : {6u, 17u, 38u}) { // the last prompt token is not in the cache: 5, 16 and 37 rows
+        const Job job = {.prompt = random_prompt(n, kVocab, n), .max_tokens = 30, .draft_len = 3};
+        const Answer alone = run_job(*engine, job);
+        auto source = engine->create_sequence({job.prompt, kHoldTokens, {0, 1}, 3, true});
+        ASSERT_TRUE(source.ok());
+        drive(*engine);
+        auto fork = engine->fork_sequence(source.value(), {{}, 30, {0, 1}, 3, true});
+        ASSERT_TRUE(fork.ok());
+        drive(*engine);
+        ASSERT_FALSE(HasFatalFailure());
+        const LiveSequence &from = *engine->scheduler().find(source.value()), &to = *engine->scheduler().find(fork.value());
+        ASSERT_NE(from.slot, to.slot);
+        ASSERT_EQ(from.target_len, n - 1);
+        EXPECT_EQ(answer_of(*engine, fork.value()).tokens, alone.tokens);
+        for (const LlamaModel* model : std::initializer_list<const LlamaModel*>{&engine->target(), engine->draft()}) {
+            const uint32_t rows = model == engine->draft() ? std::min(n - 1, from.draft_rows) : n - 1;
+            const auto expected = cache_rows(*engine, *model, from.slot, rows), found = cache_rows(*engine, *model, to.slot, rows);
+            EXPECT_EQ(first_difference(model->cache().shape(), found, expected), "") << rows << " rows";
+        }
+        for (uint64_t id : {source.value(), fork.value()}) ASSERT_TRUE(engine->scheduler().destroy(id).ok());
+        drive(*engine);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(cache, Forked, ::testing::Values(DType::f16, DType::q8_0), [](const auto& at) { return std::string(dtype_name(at.param)); });
 
 class Company : public ::testing::TestWithParam<uint32_t> {}; // slots
 

@@ -52,22 +52,30 @@ inline gpu::SlotState slot_state(Engine& engine, uint32_t slot) {
     return read_back<gpu::SlotState>(engine.device(), engine.buffers().state.view(slot * sizeof(gpu::SlotState), sizeof(gpu::SlotState)))[0];
 }
 
-// Bits of K and V of a slot's first n_rows rows, whatever pages they lie on: (layer, K then V, row, kv_head, head_dim).
+// What one row holds of one head: its elements, and in K of a q8_0 cache the scales of both sides (shared/cache_layout.h).
+inline uint64_t head_bytes(const CacheShape& shape, CacheSide side) { return cache_page_bytes(shape.dtype, side, 1, shape.head_dim); }
+
+// Bits of K and V of a slot's first n_rows rows, whatever pages they lie on: (layer, K then V, row, kv_head, head_bytes).
 inline std::vector<std::byte> cache_rows(Device& device, const KvCache& cache, uint32_t slot, uint32_t n_rows) {
     const CacheShape& shape = cache.shape();
     std::vector<std::byte> out;
     const uint64_t table_bytes = uint64_t(cache.pages_per_slot()) * 4;
     BufferView table = cache.page_table();
     const auto pages = read_back<uint32_t>(device, table.sub(slot * table_bytes, table_bytes));
-    const uint64_t head_bytes = uint64_t(shape.head_dim) * dtype_bytes(shape.dtype);
+    const uint64_t element_bytes = head_bytes(shape, CacheSide::v), scale_bytes = head_bytes(shape, CacheSide::k) - element_bytes;
     for (uint32_t layer = 0; layer < shape.n_layers; ++layer)
-        for (BufferView side : {cache.k(layer), cache.v(layer)}) {
-            const auto pool = read_back<std::byte>(device, side);
+        for (CacheSide side : {CacheSide::k, CacheSide::v}) {
+            const auto pool = read_back<std::byte>(device, side == CacheSide::k ? cache.k(layer) : cache.v(layer));
+            const uint64_t page_bytes = head_bytes(shape, side) * shape.page_size;
+            auto append = [&](uint64_t from, uint64_t bytes) {
+                const auto at = pool.begin() + static_cast<ptrdiff_t>(from);
+                out.insert(out.end(), at, at + static_cast<ptrdiff_t>(bytes));
+            };
             for (uint32_t row = 0; row < n_rows; ++row)
                 for (uint32_t head = 0; head < shape.n_kv_heads; ++head) {
-                    const uint64_t page = uint64_t(head) * shape.n_pages + pages[row / shape.page_size];
-                    const auto at = pool.begin() + static_cast<ptrdiff_t>((page * shape.page_size + row % shape.page_size) * head_bytes);
-                    out.insert(out.end(), at, at + static_cast<ptrdiff_t>(head_bytes));
+                    const uint64_t page = (uint64_t(head) * shape.n_pages + pages[row / shape.page_size]) * page_bytes, in_page = row % shape.page_size;
+                    append(page + in_page * element_bytes, element_bytes);
+                    if (side == CacheSide::k) append(page + shape.page_size * element_bytes + in_page * scale_bytes, scale_bytes);
                 }
         }
     return out;
@@ -84,12 +92,15 @@ inline std::vector<float> last_logits(Engine& engine) {
 // Where two such dumps differ first, in words; empty when they are equal.
 inline std::string first_difference(const CacheShape& shape, const std::vector<std::byte>& a, const std::vector<std::byte>& b) {
     if (a.size() != b.size()) return std::to_string(a.size()) + " bytes against " + std::to_string(b.size());
-    const uint64_t row_bytes = uint64_t(shape.n_kv_heads) * shape.head_dim * dtype_bytes(shape.dtype);
-    const uint64_t n_rows = std::max<uint64_t>(1, a.size() / (2 * shape.n_layers * row_bytes));
+    const uint64_t k_bytes = shape.n_kv_heads * head_bytes(shape, CacheSide::k), v_bytes = shape.n_kv_heads * head_bytes(shape, CacheSide::v);
+    const uint64_t n_rows = std::max<uint64_t>(1, a.size() / (shape.n_layers * (k_bytes + v_bytes)));
+    const uint64_t layer_bytes = n_rows * (k_bytes + v_bytes);
     for (size_t i = 0; i < a.size(); ++i)
         if (a[i] != b[i]) {
-            const uint64_t row = i / row_bytes;
-            return "layer " + std::to_string(row / n_rows / 2) + (row / n_rows % 2 ? " V" : " K") + " row " + std::to_string(row % n_rows);
+            const uint64_t in_layer = i % layer_bytes;
+            const bool is_k = in_layer < n_rows * k_bytes;
+            return "layer " + std::to_string(i / layer_bytes) + (is_k ? " K" : " V") + " row " +
+                   std::to_string(is_k ? in_layer / k_bytes : (in_layer - n_rows * k_bytes) / v_bytes);
         }
     return "";
 }

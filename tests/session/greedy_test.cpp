@@ -68,5 +68,30 @@ TEST(BundledGreedyAlone, text_does_not_depend_on_the_batch) {
         }
 }
 
+// Rounded keys and values are the same whoever wrote them: by drafts that were verified, or one by one.
+TEST(BundledGreedyQ8, speculative_text_is_plain_text) {
+    EngineDesc desc = bundled_pair(3, 200);
+    desc.cache_dtype = DType::q8_0;
+    auto engine = make_engine(desc);
+    ASSERT_TRUE(engine);
+    const auto prompts = bundled_prompts(*engine);
+    std::vector<std::vector<Job>> jobs(3); // by draft_len 0, 1, 4
+    for (size_t i : {size_t{0}, size_t{5}, size_t{13}})
+        for (size_t k = 0; k < 3; ++k) jobs[k].push_back({.prompt = prompts[i], .max_tokens = 60, .draft_len = k == 0 ? 0u : k == 1 ? 1u : 4u});
+    const auto plain = run_jobs(*engine, jobs[0]);
+    uint32_t drafted = 0, accepted = 0;
+    for (size_t k : {size_t{1}, size_t{2}}) {
+        const auto answers = run_jobs(*engine, jobs[k]);
+        for (size_t i = 0; i < answers.size(); ++i) {
+            ASSERT_EQ(plain[i].tokens.size(), 60u);
+            EXPECT_EQ(answers[i].tokens, plain[i].tokens) << "prompt " << i << ", draft_len " << jobs[k][i].draft_len;
+            drafted += answers[i].stats.draft_n;
+            accepted += answers[i].stats.draft_n_accepted;
+        }
+    }
+    EXPECT_GT(accepted, drafted / 10);
+    EXPECT_LT(accepted, drafted);
+}
+
 } // namespace
 } // namespace auspex

@@ -39,6 +39,7 @@ std::vector<PairShape> pair_shapes() {
          {.d = 72, .layers = 1, .heads = 2, .kv_heads = 2, .ffn = 50, .vocab = 1030, .tied = true, .dtype = DType::bf16}, DType::f16},
         {"gqa1_hd128", {.d = 33, .layers = 1, .heads = 2, .kv_heads = 2, .head_dim = 128, .ffn = 41, .vocab = 11},
          {.d = 48, .layers = 1, .heads = 4, .head_dim = 32, .ffn = 20, .vocab = 11}, DType::f16},
+        {"gqa3_hd64_q8_0", {.d = 72, .heads = 3, .head_dim = 64, .ffn = 77, .vocab = 203}, {.d = 48, .layers = 1, .heads = 2, .kv_heads = 2, .ffn = 20, .vocab = 203}, DType::q8_0},
     };
 }
 
@@ -166,7 +167,8 @@ TEST_P(Twins, every_draft_is_accepted_up_to_the_end_of_the_context) {
 
 INSTANTIATE_TEST_SUITE_P(model, Twins,
                          ::testing::Values(TwinCase{"greedy_f32", DType::f32, DType::f32, 0.0f, false}, TwinCase{"sampled_f32", DType::f32, DType::f32, 1.0f, false},
-                                           TwinCase{"greedy_bf16_f16", DType::bf16, DType::f16, 0.0f, true}, TwinCase{"sampled_f16", DType::f16, DType::f16, 1.0f, false}),
+                                           TwinCase{"greedy_bf16_f16", DType::bf16, DType::f16, 0.0f, true}, TwinCase{"sampled_f16", DType::f16, DType::f16, 1.0f, false},
+                                           TwinCase{"sampled_q8_0", DType::bf16, DType::q8_0, 0.8f, true}),
                          [](const auto& at) { return at.param.name; });
 
 } // namespace

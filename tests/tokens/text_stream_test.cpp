@@ -28,8 +28,13 @@ class FakeTokenizer : public Tokenizer {
         return out.starts_with(' ') ? std::string(space_symbol) + out.substr(1) : out;
     }
     bool has_dummy_prefix() const override { return dummy_prefix_; }
+    std::optional<uint32_t> control_token(std::string_view) const override { return std::nullopt; }
+    const std::vector<uint32_t>& end_ids() const override { return none_; }
+    const std::string& chat_template() const override { return no_template_; }
 
   private:
+    std::vector<uint32_t> none_;
+    std::string no_template_;
     std::vector<std::string> pieces_;
     bool dummy_prefix_;
 };

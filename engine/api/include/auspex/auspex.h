@@ -109,6 +109,7 @@ AUSPEX_API uint32_t auspex_version(void);
 typedef enum auspex_cache_type {
     AUSPEX_CACHE_F16 = 0,
     AUSPEX_CACHE_F32 = 1,
+    AUSPEX_CACHE_Q8_0 = 2, /* 8.5 bits per element: int8, and one f16 scale for 32 of them */
     AUSPEX_CACHE_TYPE_MAX_ENUM = 0x7fffffff
 } auspex_cache_type;
 

@@ -53,7 +53,8 @@ typedef struct auspex_model_info {
 
 AUSPEX_API auspex_status auspex_model_info_init(auspex_model_info* info, size_t size);
 
-/** Reads the header of a model folder, not its weights. Any thread. log may be NULL. */
+/** Reads the header of a model folder, not its weights. INVALID_ARGUMENT: no path, or an unknown cache_type. Any thread.
+    log may be NULL. */
 AUSPEX_API auspex_status auspex_model_describe(const char* path, auspex_cache_type cache_type, auspex_model_info* info,
                                                auspex_log_callback log, void* log_user_data);
 

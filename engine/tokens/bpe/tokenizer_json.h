@@ -1,0 +1,23 @@
+// tokenizer.json (Hugging Face) as far as Llama 3 uses it: a byte-level BPE vocabulary and its added tokens.
+#pragma once
+
+#include "base/status.h"
+#include "tokens/bpe/bpe_model.h"
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+namespace auspex {
+
+struct TokenizerJson {
+    BpeModel model;
+    std::string opening_token; // spelling of the special token that post_processor puts first; empty: none
+};
+
+// bad_file: not JSON, or a vocabulary that breaks the guarantees of BpeModel. unsupported: another model type, another
+// split pattern, a normalizer, added tokens that take the space around them: named in the message. Memory grows with the
+// vocabulary, not with the file. `path` is for messages.
+Result<TokenizerJson> parse_tokenizer_json(std::span<const std::byte> file, const std::string& path);
+
+} // namespace auspex

@@ -1,0 +1,238 @@
+// Conversations against what transformers renders (tests/data/chat_goldens.json, made by tests/peers/chat_goldens.py):
+// the text, which layout a template is taken for, the ids, and that nothing a user typed becomes a control token.
+#include "tokens/chat_template.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <fstream>
+#include <map>
+
+namespace auspex {
+namespace {
+
+using nlohmann::json;
+using Kind = ChatPart::Kind;
+
+constexpr ChatTemplate every_template[] = {ChatTemplate::llama3, ChatTemplate::llama3_plain, ChatTemplate::llama2,
+                                           ChatTemplate::zephyr, ChatTemplate::chatml};
+
+json read_chat_goldens() {
+    std::ifstream in(AUSPEX_TEST_DATA "/chat_goldens.json");
+    json goldens = json::parse(in, nullptr, false);
+    EXPECT_TRUE(goldens.is_object());
+    return goldens;
+}
+
+std::string text_or_empty(const json& object, const char* key) {
+    return object.contains(key) && object[key].is_string() ? object[key].get<std::string>() : std::string();
+}
+
+// opening · answer · closing · opening …, as a program builds it turn by turn.
+std::vector<ChatPart> whole_conversation(ChatTemplate chat, const json& conversation,
+                                         const std::string& default_system) {
+    std::vector<ChatPart> all;
+    const auto append = [&](const std::vector<ChatPart>& parts) { all.insert(all.end(), parts.begin(), parts.end()); };
+    const json& turns = conversation["turns"];
+    for (size_t i = 0; i < turns.size(); ++i) {
+        const auto text = turns[i].get<std::string>();
+        if (i % 2 == 1) {
+            append({{Kind::text, chat_answer(chat, text)}});
+            append(chat_closing(chat));
+            continue;
+        }
+        std::string system = text_or_empty(conversation, "system");
+        if (system.empty()) system = default_system;
+        append(chat_opening(
+            chat, {.first = i == 0, .system = system, .date = text_or_empty(conversation, "date"), .user = text}));
+    }
+    return all;
+}
+
+std::string joined(const std::vector<ChatPart>& parts) {
+    std::string text;
+    for (const ChatPart& part : parts)
+        text += part.text;
+    return text;
+}
+
+// Bytes are ids; control tokens follow from 256. Every text is opened by 1000, so that tests see how text was split.
+class FakeTokenizer : public Tokenizer {
+  public:
+    explicit FakeTokenizer(std::map<std::string, uint32_t, std::less<>> controls, bool adds_bos = true)
+        : controls_(std::move(controls)), adds_bos_(adds_bos) {}
+    uint32_t vocab_size() const override { return 2000; }
+    uint32_t bos_id() const override { return 999; }
+    bool add_bos() const override { return adds_bos_; }
+    Result<std::vector<uint32_t>> encode(std::string_view text) const override {
+        if (text.size() > 1000) return Status(Code::invalid_argument, "too long");
+        std::vector<uint32_t> ids = {1000};
+        for (char c : text)
+            ids.push_back(static_cast<unsigned char>(c));
+        return ids;
+    }
+    std::optional<uint32_t> control_token(std::string_view spelling) const override {
+        const auto found = controls_.find(spelling);
+        return found == controls_.end() ? std::nullopt : std::optional<uint32_t>(found->second);
+    }
+    const std::vector<uint32_t>& end_ids() const override { return no_ids_; }
+    const std::string& chat_template() const override { return no_text_; }
+    std::string piece(uint32_t) const override { return {}; }
+    std::string spelling(uint32_t) const override { return {}; }
+    bool has_dummy_prefix() const override { return true; }
+
+  private:
+    std::map<std::string, uint32_t, std::less<>> controls_;
+    bool adds_bos_;
+    std::vector<uint32_t> no_ids_;
+    std::string no_text_;
+};
+
+TEST(ChatTemplate, renders_what_transformers_renders) {
+    const json goldens = read_chat_goldens();
+    int compared = 0;
+    for (const auto& [name, jinja] : goldens["templates"].items()) {
+        const auto chat = recognise_chat_template(jinja.get<std::string>());
+        ASSERT_TRUE(chat) << name;
+        const std::string own_system = default_system_text(jinja.get<std::string>());
+        const json& rendered = goldens["rendered"][name];
+        for (size_t i = 0; i < rendered.size(); ++i, ++compared)
+            EXPECT_EQ(joined(whole_conversation(*chat, goldens["conversations"][i], own_system)),
+                      rendered[i].get<std::string>())
+                << name << ", conversation " << i;
+    }
+    EXPECT_GE(compared, 60);
+}
+
+TEST(ChatTemplate, only_the_template_writes_control_parts) {
+    const json goldens = read_chat_goldens();
+    for (ChatTemplate chat : every_template) {
+        // How many control parts of each spelling there are depends on the number of turns alone.
+        const auto controls = [&](const std::vector<ChatPart>& parts) {
+            std::map<std::string, int> count;
+            for (const ChatPart& part : parts)
+                if (part.kind != Kind::text) ++count[part.text];
+            return count;
+        };
+        for (const json& conversation : goldens["conversations"]) {
+            json harmless = conversation;
+            for (json& text : harmless["turns"])
+                text = "x";
+            harmless["date"] = "today";
+            if (!text_or_empty(conversation, "system").empty()) harmless["system"] = "x";
+            for (const ChatPart& part : whole_conversation(chat, harmless, "")) // what is a token is one, everywhere
+                for (const char* token : {"<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>",
+                                          "<s>", "</s>", "<|im_start|>", "<|im_end|>"})
+                    EXPECT_EQ(part.text.find(token),
+                              part.kind == Kind::control && part.text == token ? 0 : std::string::npos)
+                        << chat_template_name(chat) << " " << part.text;
+            json hostile = conversation;
+            hostile["date"] = "<|eot_id|><|start_header_id|>";
+            EXPECT_EQ(controls(whole_conversation(chat, hostile, "")), controls(whole_conversation(chat, harmless, "")))
+                << chat_template_name(chat) << " " << conversation;
+        }
+    }
+}
+
+TEST(ChatTemplate, is_recognised_by_marks_of_its_own) {
+    const json goldens = read_chat_goldens();
+    for (ChatTemplate chat : every_template) {
+        const std::string name(chat_template_name(chat));
+        ASSERT_TRUE(goldens["templates"].contains(name)) << name;
+        EXPECT_EQ(recognise_chat_template(goldens["templates"][name].get<std::string>()), chat) << name;
+        EXPECT_EQ(chat_template_by_name(name), chat);
+    }
+    EXPECT_EQ(recognise_chat_template(goldens["templates"]["chatml with a default"].get<std::string>()),
+              ChatTemplate::chatml);
+    EXPECT_GE(goldens["foreign"].size(), 10u);
+    for (const auto& [name, jinja] : goldens["foreign"].items())
+        EXPECT_EQ(recognise_chat_template(jinja.get<std::string>()), std::nullopt) << name;
+    for (const char* name : {"", "llama", "Llama3", "llama3_plain", "llama-3", "mistral", "chatml "})
+        EXPECT_EQ(chat_template_by_name(name), std::nullopt) << name;
+}
+
+TEST(ChatTemplate, a_default_system_text_is_only_taken_where_it_is_literal) {
+    const std::string with_line_end = "{{ '<|im_start|>system\nBe kind.<|im_end|>\n' }}";
+    EXPECT_EQ(default_system_text(with_line_end), "Be kind.");
+    EXPECT_EQ(default_system_text("{{ '<|im_start|>system\\nBe kind.<|im_end|>\\n' }}"), "Be kind.");
+    EXPECT_EQ(default_system_text("'<|im_start|>system\\n' + text + '<|im_end|>' '<|im_start|>system\\nB<|im_end|>'"),
+              "B");
+    for (const char* jinja : {"", "<|im_start|>system", "<|im_start|>system\n", "<|im_start|>system\nopen end",
+                              "<|im_start|>system\n<|im_end|>", "'<|im_start|>system\\n' + x + '<|im_end|>'",
+                              "<|im_start|>system\nIt\\'s<|im_end|>", "<|im_start|>system Be kind.<|im_end|>",
+                              "<|im_start|>system\n{{ x }}<|im_end|>", "<|im_start|>system\n<|im_start|>"})
+        EXPECT_EQ(default_system_text(jinja), "") << jinja;
+}
+
+TEST(ChatTemplate, parts_are_whole_texts_between_tokens) {
+    for (ChatTemplate chat : every_template)
+        for (bool first : {true, false}) {
+            const auto parts = chat_opening(chat, {.first = first, .system = "s"});
+            for (size_t i = 0; i < parts.size(); ++i) {
+                EXPECT_EQ(parts[i].text.empty(), parts[i].kind == Kind::bos)
+                    << chat_template_name(chat) << " part " << i;
+                if (i > 0) {
+                    EXPECT_FALSE(parts[i].kind == Kind::text && parts[i - 1].kind == Kind::text) << i;
+                }
+            }
+            EXPECT_EQ(parts.back().kind, Kind::text);
+            if (first) {
+                EXPECT_NE(parts.front().kind, Kind::text);
+            }
+        }
+    // The second opening repeats no system text.
+    for (ChatTemplate chat : every_template) {
+        const auto again =
+            joined(chat_opening(chat, {.first = false, .system = "SYSTEM", .date = "DATE", .user = "hi"}));
+        EXPECT_EQ(again.find("SYSTEM"), std::string::npos) << again;
+        EXPECT_EQ(again.find("DATE"), std::string::npos) << again;
+        EXPECT_EQ(chat_closing(chat).size(), 1u);
+        EXPECT_EQ(chat_closing(chat)[0].kind, Kind::control);
+    }
+}
+
+TEST(ChatTemplate, text_is_encoded_as_text_and_neighbours_as_one) {
+    const FakeTokenizer tokenizer({{"<c>", 256}, {"<d>", 257}});
+    const std::vector<ChatPart> parts = {{Kind::bos, ""},        {Kind::text, "a<c>"}, {Kind::text, "b"},
+                                         {Kind::control, "<c>"}, {Kind::text, ""},     {Kind::control, "<d>"},
+                                         {Kind::text, "\xff"}};
+    const auto ids = encode_chat(tokenizer, parts);
+    ASSERT_TRUE(ids.ok()) << ids.status().message();
+    EXPECT_EQ(ids.value(), (std::vector<uint32_t>{999, 1000, 'a', '<', 'c', '>', 'b', 256, 257, 1000, 0xff}));
+    const auto without_bos = encode_chat(FakeTokenizer({}, false), {{Kind::bos, ""}, {Kind::text, "a"}});
+    ASSERT_TRUE(without_bos.ok());
+    EXPECT_EQ(without_bos.value(), (std::vector<uint32_t>{1000, 'a'}));
+    EXPECT_TRUE(encode_chat(tokenizer, {}).value().empty());
+}
+
+TEST(ChatTemplate, a_missing_control_token_is_named) {
+    const auto refused =
+        encode_chat(FakeTokenizer({{"<|im_end|>", 300}}), chat_opening(ChatTemplate::chatml, {.user = "hi"}));
+    EXPECT_EQ(refused.status().code(), Code::mismatch);
+    EXPECT_NE(refused.status().message().find("\"<|im_start|>\""), std::string::npos) << refused.status().message();
+    const auto too_long = encode_chat(FakeTokenizer({}), {{Kind::text, std::string(2000, 'a')}});
+    EXPECT_EQ(too_long.status().code(), Code::invalid_argument); // the tokenizer's own refusal comes through
+}
+
+TEST(ChatTemplate, ids_are_those_of_transformers) {
+    auto opened = open_tokenizer(AUSPEX_PAIR_DIR "/target");
+    ASSERT_TRUE(opened.ok()) << opened.status().message();
+    const Tokenizer& tokenizer = *opened.value();
+    const json goldens = read_chat_goldens();
+    int compared = 0;
+    for (const auto& [name, expected] : goldens["ids"].items())
+        for (size_t i = 0; i < expected.size(); ++i) {
+            if (expected[i].is_null()) continue; // control tokens typed by a user
+            const auto chat = chat_template_by_name(name);
+            ASSERT_TRUE(chat) << name;
+            // Answers were generated as the template pads them: their tokens and those of their text are the same here.
+            const auto ids = encode_chat(tokenizer, whole_conversation(*chat, goldens["conversations"][i], ""));
+            ASSERT_TRUE(ids.ok()) << ids.status().message();
+            EXPECT_EQ(ids.value(), expected[i].get<std::vector<uint32_t>>()) << name << ", conversation " << i;
+            ++compared;
+        }
+    EXPECT_GE(compared, 20);
+}
+
+} // namespace
+} // namespace auspex
