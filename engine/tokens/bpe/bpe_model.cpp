@@ -45,7 +45,11 @@ uint32_t first_two(std::string_view bytes) {
     return byte(0) << 8 | byte(1);
 }
 
-Status check_spellings_differ(const BpeParts& parts, const std::string& path) {
+Status check_ids_and_spellings(const BpeParts& parts, const std::string& path) {
+    for (size_t id = 0; id < parts.tokens.size(); ++id)
+        if (parts.tokens[id].kind == BpeKind::absent)
+            return bad(path, "no token with id " + std::to_string(id),
+                       "one for each id below " + std::to_string(parts.tokens.size()));
     std::vector<std::string_view> spellings;
     spellings.reserve(parts.tokens.size());
     for (const auto& token : parts.tokens)
@@ -60,9 +64,6 @@ Status take_tokens(BpeParts& parts, const std::string& path, BpeModel& model) {
     model.tokens.reserve(parts.tokens.size());
     for (size_t id = 0; id < parts.tokens.size(); ++id) {
         auto& token = parts.tokens[id];
-        if (token.kind == BpeKind::absent)
-            return bad(path, "no token with id " + std::to_string(id),
-                       "one for each id below " + std::to_string(parts.tokens.size()));
         if (token.kind == BpeKind::user_defined && is_end_spelling(token.spelling)) // users must not end an answer
             token.kind = BpeKind::control;
         std::string bytes = token.spelling;
@@ -217,7 +218,7 @@ Result<BpeModel> build_bpe_model(BpeParts parts, const std::string& path) {
     if (parts.tokens.empty()) return bad(path, "no tokens", "a vocabulary");
     BpeModel model;
     model.ignore_merges = parts.ignore_merges;
-    AUSPEX_TRY(check_spellings_differ(parts, path));
+    AUSPEX_TRY(check_ids_and_spellings(parts, path));
     AUSPEX_TRY(take_tokens(parts, path, model));
     parts.tokens = {};
     AUSPEX_TRY(index_tokens(path, model));
