@@ -15,8 +15,7 @@ namespace {
 constexpr uint32_t kWaitMs = 100;
 
 // call(data, capacity, &count), again when the first guess was too small.
-template <typename Unit, typename Call>
-auspex_status read_whole(std::vector<Unit>& units, size_t guess, Call call) {
+template <typename Unit, typename Call> auspex_status read_whole(std::vector<Unit>& units, size_t guess, Call call) {
     size_t count = 0;
     units.resize(guess);
     auspex_status status = call(units.data(), units.size(), &count);
@@ -32,7 +31,8 @@ auspex_status read_whole(std::vector<Unit>& units, size_t guess, Call call) {
 Failure create_failure(auspex_status status, const std::string& line, const ModelOptions& models) {
     if (status == AUSPEX_ERROR_INVALID_ARGUMENT && models.context > 0 && line.find("context") != std::string::npos)
         return {kExitUsage, format("-c %u: ", models.context) + line};
-    const bool lacks_flag = status == AUSPEX_ERROR_NO_DEVICE && models.device && line.find("--device") == std::string::npos;
+    const bool lacks_flag =
+        status == AUSPEX_ERROR_NO_DEVICE && models.device && line.find("--device") == std::string::npos;
     return {exit_code_of(status), lacks_flag ? "--device " + *models.device + ": " + line : line};
 }
 
@@ -135,7 +135,8 @@ std::vector<uint32_t> Client::tokenize(const std::string& text) {
 
 std::vector<uint32_t> Client::encode_chat(const auspex_chat_turn& turn) {
     constexpr size_t layout_tokens = 512; // more than templates put around what is said
-    const size_t guess = std::strlen(turn.user) + (turn.system != nullptr ? std::strlen(turn.system) : 0) + layout_tokens;
+    const size_t guess =
+        std::strlen(turn.user) + (turn.system != nullptr ? std::strlen(turn.system) : 0) + layout_tokens;
     std::vector<uint32_t> ids;
     check(read_whole(ids, guess, [&](uint32_t* tokens, size_t capacity, size_t* count) {
         return auspex_engine_encode_chat(engine_, &turn, tokens, capacity, count);

@@ -77,12 +77,17 @@ std::vector<uint32_t> encode_turn(Client& client, const ChatFormat& format, cons
     turn.user = user.c_str();
     turn.date = date.c_str();
     turn.template_name = format.template_name.empty() ? nullptr : format.template_name.c_str();
-    return client.encode_chat(turn);
+    try {
+        return client.encode_chat(turn);
+    } catch (const Failure& failure) {
+        const std::string line = failure.what();
+        const bool lacks_flag = failure.exit_code() == kExitFile && line.find("--chat-template") == std::string::npos;
+        throw Failure(failure.exit_code(), lacks_flag ? line + " (--chat-template NAME)" : line);
+    }
 }
 
 std::string today() {
-    constexpr std::array months = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                   "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+    constexpr std::array months = {"Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
     const std::tm now = local_time();
     return format("%02d %s %d", now.tm_mday, months[static_cast<size_t>(now.tm_mon)], now.tm_year + 1900);
 }

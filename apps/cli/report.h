@@ -64,7 +64,7 @@ struct TokenizeReport {
 
 struct ScoreReport {
     std::vector<uint32_t> tokens;
-    std::vector<double> log_probs;                // natural logarithms; one fewer than tokens
+    std::vector<double> log_probs;                 // natural logarithms; one fewer than tokens
     std::map<size_t, std::vector<float>> logits{}; // by position; empty: not asked for
     bool has_logits = false;
 };

@@ -60,7 +60,7 @@ std::string shortest(float value);
 uint64_t parse_whole(const std::string& flag, const std::string& text, uint64_t lowest, uint64_t highest,
                      const char* or_else = "");
 double parse_temperature(const std::string& flag, const std::string& text);
-uint32_t parse_n_predict(const std::string& flag, const std::string& text);             // -1: 0, no limit
+uint32_t parse_n_predict(const std::string& flag, const std::string& text);           // -1: 0, no limit
 std::optional<uint64_t> parse_seed(const std::string& flag, const std::string& text); // -1: none
 std::vector<uint32_t> parse_whole_list(const std::string& flag, const std::string& text, uint32_t lowest,
                                        uint32_t highest);

@@ -82,8 +82,7 @@ void declare_commands(CLI::App& root, Parsed& parsed) {
     declare_quantize(*root.add_subcommand("quantize", "Write a model as a smaller GGUF file"), parsed.quantize);
 }
 
-template <typename Options, typename... More>
-Command completed(Options& options, const More&... more) {
+template <typename Options, typename... More> Command completed(Options& options, const More&... more) {
     complete(options, more...);
     return options;
 }

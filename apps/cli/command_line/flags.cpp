@@ -83,6 +83,10 @@ void add_target(CLI::App& app, Shared& shared, const std::string& otherwise) {
              shared.target);
 }
 
+void add_draft(CLI::App& app, Shared& shared, const std::string& help) {
+    add_text(app, "--model-draft", "PATH", help, shared.draft);
+}
+
 void add_quant(CLI::App& app, auspex_weight_type& target) {
     add_weight_type(app, "--quant",
                     "Type of the target's matrices on the device, converted while loading: as-is, f16, bf16, q8_0, "
@@ -92,7 +96,7 @@ void add_quant(CLI::App& app, auspex_weight_type& target) {
 
 void add_models(CLI::App& app, Shared& shared, ModelOptions& models, const std::string& otherwise) {
     add_target(app, shared, otherwise);
-    add_text(app, "--model-draft", "PATH", "Draft model, as -m; without it -m runs plainly", shared.draft);
+    add_draft(app, shared, "Draft model, as -m; without it -m runs plainly");
     add_quant(app, models.target_weights);
     add_weight_type(app, "--draft-quant", "The same for the draft (as-is)", models.draft_weights);
 }
@@ -179,8 +183,7 @@ void check_paths(const Shared& shared) {
 }
 
 void check_prompt(const PromptOptions& prompt) {
-    const int n_prompts =
-        int{prompt.text.has_value()} + int{prompt.file.has_value()} + int{!prompt.tokens.empty()};
+    const int n_prompts = int{prompt.text.has_value()} + int{prompt.file.has_value()} + int{!prompt.tokens.empty()};
     if (n_prompts > 1) throw Failure(kExitUsage, "-p, -f and --tokens exclude each other: give one of them");
     if (prompt.text && prompt.text->empty()) throw Failure(kExitUsage, "-p: the prompt is empty");
 }

@@ -56,8 +56,7 @@ void add_choice(CLI::App& app, const std::string& names, const std::string& valu
               [&target, choices, expected](const std::string& flag, const std::string& text) {
                   const auto found = std::find_if(choices.begin(), choices.end(),
                                                   [&](const auto& choice) { return choice.first == text; });
-                  if (found == choices.end())
-                      throw Failure(kExitUsage, flag + " " + text + ": expected " + expected);
+                  if (found == choices.end()) throw Failure(kExitUsage, flag + " " + text + ": expected " + expected);
                   target = found->second;
               });
 }
@@ -73,6 +72,7 @@ inline constexpr const char* kBundledPair = "default: the bundled pair";
 inline constexpr const char* kBundledTarget = "default: the bundled target";
 
 void add_target(CLI::App& app, Shared& shared, const std::string& otherwise);
+void add_draft(CLI::App& app, Shared& shared, const std::string& help);
 void add_models(CLI::App& app, Shared& shared, ModelOptions& models, const std::string& otherwise); // and --quant
 void add_quant(CLI::App& app, auspex_weight_type& target);
 void add_cache_type(CLI::App& app, auspex_cache_type& target);

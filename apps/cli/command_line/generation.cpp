@@ -103,12 +103,14 @@ void complete(RunOptions& options, const Shared& shared) {
     if (options.is_chat && !options.prompt.tokens.empty())
         throw Failure(kExitUsage, "--tokens and --chat exclude each other: token ids are used verbatim");
     choose_models(shared, false, false, options.models);
-    options.sampling.draft_len = options.models.draft.empty() ? 0 : shared.draft_len.value_or(options.sampling.draft_len);
+    options.sampling.draft_len =
+        options.models.draft.empty() ? 0 : shared.draft_len.value_or(options.sampling.draft_len);
 }
 
 void complete(ChatOptions& options, const Shared& shared) {
     choose_models(shared, false, false, options.models);
-    options.sampling.draft_len = options.models.draft.empty() ? 0 : shared.draft_len.value_or(options.sampling.draft_len);
+    options.sampling.draft_len =
+        options.models.draft.empty() ? 0 : shared.draft_len.value_or(options.sampling.draft_len);
 }
 
 void complete(BenchOptions& options, const Shared& shared, bool has_prompt) {

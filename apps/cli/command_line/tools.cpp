@@ -12,14 +12,13 @@ constexpr const char* kTokenizeNotes =
     "  auspex tokenize -m llama-3b --json -f prompt.txt\n"
     "  auspex tokenize --detokenize --tokens 579,883,264\n\n";
 
-constexpr const char* kScoreNotes =
-    "Log-probabilities are natural logarithms, one for each token given those before\n"
-    "it; the first has none. nll is the mean of their negatives, perplexity is\n"
-    "exp(nll). Logits at a position are those of the token behind it.\n\n"
-    "Examples:\n"
-    "  auspex score -p \"Once upon a time there was a fox.\"\n"
-    "  auspex score -m llama-3b -f text.txt --quant q4_k\n"
-    "  auspex score --tokens 1,579,883 --logits 0,-1 --json\n\n";
+constexpr const char* kScoreNotes = "Log-probabilities are natural logarithms, one for each token given those before\n"
+                                    "it; the first has none. nll is the mean of their negatives, perplexity is\n"
+                                    "exp(nll). Logits at a position are those of the token behind it.\n\n"
+                                    "Examples:\n"
+                                    "  auspex score -p \"Once upon a time there was a fox.\"\n"
+                                    "  auspex score -m llama-3b -f text.txt --quant q4_k\n"
+                                    "  auspex score --tokens 1,579,883 --logits 0,-1 --json\n\n";
 
 constexpr const char* kQuantizeNotes = "Examples:\n"
                                        "  auspex quantize llama-3b llama-3b-q4_k.gguf --type q4_k\n"
@@ -28,7 +27,8 @@ constexpr const char* kQuantizeNotes = "Examples:\n"
 } // namespace
 
 void declare_info(CLI::App& app, InfoOptions& options, Shared& shared) {
-    add_models(app, shared, options.models, "it is described too");
+    add_target(app, shared, "it is described too");
+    add_draft(app, shared, "Describe this draft model too");
     add_cache_type(app, options.models.cache_type);
     app.add_flag("--json", options.json, "One JSON object");
     app.footer(kExitCodes);
@@ -62,10 +62,13 @@ void declare_score(CLI::App& app, ScoreOptions& options, Shared& shared) {
 void declare_quantize(CLI::App& app, QuantizeOptions& options) {
     app.add_option("IN", options.input, "Model: a GGUF file or a Hugging Face folder");
     app.add_option("OUT", options.output, "GGUF file to write");
+    std::vector<std::pair<std::string, std::optional<auspex_weight_type>>> types;
+    for (const auto& [name, type] : weight_types())
+        types.emplace_back(name, type);
     add_choice<std::optional<auspex_weight_type>>(
         app, "--type", "TYPE",
         "Type of the matrices: q8_0, q6_k, q4_k, q4_0, f16, bf16 or as-is; never more bits than they have",
-        options.type, {weight_types().begin(), weight_types().end()});
+        options.type, types);
     app.add_flag("-y,--force", options.may_overwrite, "Overwrite OUT if it exists");
     app.footer(std::string(kQuantizeNotes) + kExitCodes);
 }

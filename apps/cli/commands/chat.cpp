@@ -16,18 +16,19 @@ constexpr size_t kMaxLineBytes = size_t{1} << 20;
 constexpr uint32_t kUsualDraftLen = 8; // room for /set draft-len
 constexpr std::chrono::seconds kTwice{2};
 
-constexpr const char* kHelp = "/help                   these words\n"
-                              "/reset                  begin a new conversation\n"
-                              "/stats                  what the conversation took so far\n"
-                              "/set                    show the settings\n"
-                              "/set temp T             temperature; 0: greedy\n"
-                              "/set seed SEED          -1: a random one\n"
-                              "/set n N                tokens of an answer at most; -1: until the context is full\n"
-                              "/set draft-len K        drafts per round; 0: none\n"
-                              "/set system TEXT        system message, before the first turn\n"
-                              "/exit                   leave, as Ctrl-D\n"
-                              "A line that ends in \\ goes on in the next; one that begins with a space is no command.\n"
-                              "Ctrl-C stops the answer; at the prompt, or twice within two seconds, it leaves.\n";
+constexpr const char* kHelp =
+    "/help                   these words\n"
+    "/reset                  begin a new conversation\n"
+    "/stats                  what the conversation took so far\n"
+    "/set                    show the settings\n"
+    "/set temp T             temperature; 0: greedy\n"
+    "/set seed SEED          -1: a random one\n"
+    "/set n N                tokens of an answer at most; -1: until the context is full\n"
+    "/set draft-len K        drafts per round; 0: none\n"
+    "/set system TEXT        system message, before the first turn\n"
+    "/exit                   leave, as Ctrl-D\n"
+    "A line that ends in \\ goes on in the next; one that begins with a space is no command.\n"
+    "Ctrl-C stops the answer; at the prompt, or twice within two seconds, it leaves.\n";
 
 struct Word {
     std::string word, rest; // without the spaces between and around them
@@ -85,8 +86,7 @@ class Chat {
             else if (turn.find_first_not_of(" \t\n") != std::string::npos)
                 return answer(turn);
         } catch (const Failure& failure) {
-            const bool is_about_the_line =
-                failure.exit_code() == kExitUsage || failure.exit_code() == kExitCapacity;
+            const bool is_about_the_line = failure.exit_code() == kExitUsage || failure.exit_code() == kExitCapacity;
             if (!is_interactive_ || !is_about_the_line) throw;
             note(failure.what());
         }
@@ -96,7 +96,7 @@ class Chat {
     bool answer(const std::string& text) {
         const PromptText turn{text, "this turn"};
         if (text.size() > kMaxLineBytes)
-            throw Failure(kExitUsage, turn.source + ": expected at most " + layout_bytes(kMaxLineBytes));
+            throw Failure(kExitUsage, turn.source + ": expected at most " + format_bytes(kMaxLineBytes));
         check_spoken(turn);
         auspex_stop_reason reason = AUSPEX_STOP_NONE;
         {
@@ -121,8 +121,9 @@ class Chat {
         if (name == "set") return set(rest);
         const bool is_known = name == "help" || name == "reset" || name == "stats" || name == "exit" || name == "quit";
         if (!is_known)
-            throw Failure(kExitUsage, "/" + as_one_line(name) + ": no such command (see /help; a turn may begin with a "
-                                                                "space)");
+            throw Failure(kExitUsage, "/" + as_one_line(name) +
+                                          ": no such command (see /help; a turn may begin with a "
+                                          "space)");
         if (!rest.empty()) throw Failure(kExitUsage, "/" + name + ": expected nothing behind it");
         if (name == "help") std::fputs(kHelp, stderr);
         if (name == "stats") show_stats();

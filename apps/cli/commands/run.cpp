@@ -201,7 +201,7 @@ int run(const RunOptions& options) {
             Generation(client, report, nullptr).run();
         } else {
             StoryPrinter printer(options.color, options.n_samples);
-            printer.print_prompt(prompt.text);
+            printer.print_prompt(prompt.text + (options.is_chat ? "\n" : ""));
             Generation(client, report, &printer).run();
             printer.finish(options.sampling.draft_len > 0);
         }
