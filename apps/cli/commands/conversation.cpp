@@ -26,13 +26,15 @@ auspex_stop_reason Conversation::say(const PromptText& turn, const SamplingOptio
                                            : Place::after_cut_answer;
     const std::vector<uint32_t> tokens = encode_turn(client_, layout_, turn.text, place);
     const uint32_t max_context = client_.info().max_context;
-    if (stats_.context_n + tokens.size() >= max_context)
+    if (stats_.context_n + tokens.size() >= max_context) {
+        const std::string found = format("%s has %zu tokens, ", turn.source.c_str(), tokens.size());
         throw Failure(kExitCapacity,
-                      format(has_begun() ? "%s: %zu more tokens, but %u of the context's %u are taken; /reset begins a "
-                                           "new conversation"
-                                         : "%s: %zu tokens and %u are more than fit the context of %u; shorten it or "
-                                           "raise -c",
-                             turn.source.c_str(), tokens.size(), stats_.context_n, max_context));
+                      found + (has_begun() ? format("but %u of the context's %u are taken; /reset begins a new "
+                                                    "conversation",
+                                                    stats_.context_n, max_context)
+                                           : format("expected fewer than the context's %u; shorten it or raise -c",
+                                                    max_context)));
+    }
 
     auspex_sequence_desc desc;
     auspex_sequence_desc_init(&desc, sizeof desc);
