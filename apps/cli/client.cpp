@@ -1,7 +1,7 @@
 // Client: thin, one C call per function.
 #include "cli/client.h"
 
-#include "cli/progress_bar.h"
+#include "cli/output/progress_bar.h"
 #include "cli/terminal.h"
 
 #include <array>

@@ -1,7 +1,7 @@
 // auspex bench: plain and speculative decoding, alternately in one process, and what theory expects of them.
 #include "cli/client.h"
-#include "cli/progress_bar.h"
-#include "cli/report.h"
+#include "cli/output/progress_bar.h"
+#include "cli/output/report.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 // auspex chat: reads turns and commands, shows answers as they come. Answers go to stdout, everything else to stderr.
 #include "cli/commands/conversation.h"
-#include "cli/report.h"
+#include "cli/output/report.h"
 #include "cli/terminal.h"
 
 #include <algorithm>

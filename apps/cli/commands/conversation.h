@@ -1,8 +1,8 @@
 // A conversation with a model: turns in, answers out, and what it took. Only new tokens are read by the model.
 #pragma once
 
+#include "cli/output/story_printer.h"
 #include "cli/prompt.h"
-#include "cli/story_printer.h"
 
 namespace auspex::cli {
 

@@ -1,6 +1,6 @@
 // auspex info: the devices Vulkan offers, and models as their headers describe them.
 #include "cli/client.h"
-#include "cli/report.h"
+#include "cli/output/report.h"
 
 namespace auspex::cli {
 

@@ -1,6 +1,6 @@
 // auspex quantize: a model as one GGUF file, its matrices in another type.
 #include "cli/client.h"
-#include "cli/progress_bar.h"
+#include "cli/output/progress_bar.h"
 #include "cli/terminal.h"
 
 #include <cstdio>

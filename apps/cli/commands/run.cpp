@@ -1,6 +1,6 @@
 // auspex run: completes a prompt, shows the text as it comes, then what it took.
+#include "cli/output/report.h"
 #include "cli/prompt.h"
-#include "cli/report.h"
 #include "cli/terminal.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // auspex score: how probable a text is for the target, token by token, and its logits where they are asked for.
-#include "cli/progress_bar.h"
+#include "cli/output/progress_bar.h"
+#include "cli/output/report.h"
 #include "cli/prompt.h"
-#include "cli/report.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 // auspex tokenize: text to token ids by a model's own vocabulary, and back.
+#include "cli/output/report.h"
 #include "cli/prompt.h"
-#include "cli/report.h"
 #include "cli/terminal.h"
 
 #include <cstdio>

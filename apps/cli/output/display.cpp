@@ -1,5 +1,5 @@
 // What people see when a command is done: summaries and tables of at most 80 columns (names and paths may be longer).
-#include "cli/report.h"
+#include "cli/output/report.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // StoryPrinter: colours by origin, nothing a terminal would act on.
-#include "cli/story_printer.h"
+#include "cli/output/story_printer.h"
 
 #include "cli/terminal.h"
 

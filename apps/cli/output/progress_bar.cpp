@@ -1,5 +1,5 @@
 // ProgressBar, redrawn when the percentage changes.
-#include "cli/progress_bar.h"
+#include "cli/output/progress_bar.h"
 
 #include "cli/terminal.h"
 

@@ -1,7 +1,7 @@
 // What a command found out, as plain data, and the ways to show it: JSON on stdout, a summary on stderr.
 #pragma once
 
-#include "cli/story_printer.h"
+#include "cli/output/story_printer.h"
 
 #include <auspex/auspex_tools.h>
 

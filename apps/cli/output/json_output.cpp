@@ -1,5 +1,5 @@
 // Reports as JSON. Absent values are null, keys keep the order they are written in.
-#include "cli/report.h"
+#include "cli/output/report.h"
 
 #include <nlohmann/json.hpp>
 
