@@ -1,10 +1,12 @@
 // Client: thin, one C call per function.
 #include "cli/client.h"
 
+#include "cli/output/progress_bar.h"
 #include "cli/terminal.h"
 
 #include <array>
 #include <cstdio>
+#include <cstring>
 
 namespace auspex::cli {
 
@@ -12,39 +14,31 @@ namespace {
 
 constexpr uint32_t kWaitMs = 100;
 
-// Redraws one line on stderr; the line is cleared when the bar is destroyed.
-class ProgressBar {
-  public:
-    ProgressBar() : is_shown_(is_terminal(Stream::error) && environment("TERM").value_or("") != "dumb") {}
-    ~ProgressBar() {
-        if (n_filled_ >= 0) std::fputs("\r\033[K", stderr);
+// call(data, capacity, &count), again when the first guess was too small.
+template <typename Unit, typename Call> auspex_status read_whole(std::vector<Unit>& units, size_t guess, Call call) {
+    size_t count = 0;
+    units.resize(guess);
+    auspex_status status = call(units.data(), units.size(), &count);
+    if (status == AUSPEX_ERROR_CAPACITY && count > units.size()) {
+        units.resize(count);
+        status = call(units.data(), units.size(), &count);
     }
-    ProgressBar(const ProgressBar&) = delete;
-    ProgressBar& operator=(const ProgressBar&) = delete;
-
-    static void callback(void* user_data, float fraction) { static_cast<ProgressBar*>(user_data)->draw(fraction); }
-
-  private:
-    void draw(float fraction) {
-        constexpr int width = 40;
-        const int n_filled = static_cast<int>(fraction * static_cast<float>(width));
-        if (!is_shown_ || n_filled == n_filled_ || n_filled < 0 || n_filled > width) return;
-        n_filled_ = n_filled;
-        const std::string bar(static_cast<size_t>(n_filled), '#');
-        std::fprintf(stderr, "\rloading [%-*s] %3d %%", width, bar.c_str(), n_filled * 100 / width);
-        std::fflush(stderr);
-    }
-
-    bool is_shown_;
-    int n_filled_ = -1;
-};
+    units.resize(status < 0 ? 0 : count);
+    return status;
+}
 
 // Adds the flag that the library cannot know.
 Failure create_failure(auspex_status status, const std::string& line, const ModelOptions& models) {
     if (status == AUSPEX_ERROR_INVALID_ARGUMENT && models.context > 0 && line.find("context") != std::string::npos)
         return {kExitUsage, format("-c %u: ", models.context) + line};
-    const bool lacks_flag = status == AUSPEX_ERROR_NO_DEVICE && models.device && line.find("--device") == std::string::npos;
+    const bool lacks_flag =
+        status == AUSPEX_ERROR_NO_DEVICE && models.device && line.find("--device") == std::string::npos;
     return {exit_code_of(status), lacks_flag ? "--device " + *models.device + ": " + line : line};
+}
+
+// Every error line about a model names it.
+std::string naming(const std::string& path, const std::string& line) {
+    return line.find(path) != std::string::npos ? line : path + ": " + line;
 }
 
 } // namespace
@@ -74,7 +68,7 @@ ExitCode exit_code_of(auspex_status status) {
 void LibraryLog::callback(void* user_data, auspex_log_level level, const char* message) {
     if (level == AUSPEX_LOG_ERROR) static_cast<LibraryLog*>(user_data)->last_error_ = message;
     if (level == AUSPEX_LOG_WARNING) {
-        const char* clear = is_terminal(Stream::error) ? "\r\033[K" : ""; // a progress bar may be on the line
+        const char* clear = can_redraw() ? "\r\033[K" : ""; // a progress bar may be on the line
         std::fprintf(stderr, "%sauspex: warning: %s\n", clear, as_one_line(message).c_str());
     }
 }
@@ -83,22 +77,20 @@ std::string LibraryLog::error_line(auspex_status status) const {
     return last_error_.empty() ? auspex_status_text(status) : last_error_;
 }
 
-auspex_model_info describe_model(const std::string& folder, auspex_cache_type cache_type) {
+auspex_model_info describe_model(const std::string& path, auspex_cache_type cache_type) {
     LibraryLog log;
     auspex_model_info info;
     auspex_model_info_init(&info, sizeof info);
-    const auspex_status status = auspex_model_describe(folder.c_str(), cache_type, &info, LibraryLog::callback, &log);
+    const auspex_status status = auspex_model_describe(path.c_str(), cache_type, &info, LibraryLog::callback, &log);
     if (status < 0) {
-        const std::string line = log.error_line(status);
-        const bool names_it = line.find(folder) != std::string::npos;
-        throw Failure(exit_code_of(status), names_it ? line : folder + ": " + line);
+        throw Failure(exit_code_of(status), naming(path, log.error_line(status)));
     }
     return info;
 }
 
 Client::Client(const Request& request) {
     const std::string cache = cache_folder();
-    ProgressBar progress;
+    ProgressBar progress("loading");
     auspex_engine_desc desc;
     auspex_engine_desc_init(&desc, sizeof desc);
     const auto path_or_null = [](const std::string& path) { return path.empty() ? nullptr : path.c_str(); };
@@ -110,6 +102,8 @@ Client::Client(const Request& request) {
     desc.max_context = request.models.context;
     if (request.max_draft_len > 0) desc.max_draft_len = request.max_draft_len;
     desc.cache_type = request.models.cache_type;
+    desc.target_weights = request.models.target_weights;
+    desc.draft_weights = request.models.draft_weights;
     desc.cache_folder = path_or_null(cache);
     desc.log = LibraryLog::callback;
     desc.log_user_data = &log_;
@@ -131,17 +125,27 @@ void Client::check(auspex_status status) const {
 }
 
 std::vector<uint32_t> Client::tokenize(const std::string& text) {
-    size_t count = 0;
-    std::vector<uint32_t> tokens(text.size() + 8); // byte fallback at worst, and BOS
-    auspex_status status =
-        auspex_engine_tokenize(engine_, text.data(), text.size(), 1, tokens.data(), tokens.size(), &count);
-    if (status == AUSPEX_ERROR_CAPACITY) {
-        tokens.resize(count);
-        status = auspex_engine_tokenize(engine_, text.data(), text.size(), 1, tokens.data(), tokens.size(), &count);
-    }
-    check(status);
-    tokens.resize(count);
-    return tokens;
+    const size_t guess = text.size() + 8; // byte fallback at worst, and BOS
+    std::vector<uint32_t> ids;
+    check(read_whole(ids, guess, [&](uint32_t* tokens, size_t capacity, size_t* count) {
+        return auspex_engine_tokenize(engine_, text.data(), text.size(), 1, tokens, capacity, count);
+    }));
+    return ids;
+}
+
+std::vector<uint32_t> Client::encode_chat(const auspex_chat_turn& turn) {
+    constexpr size_t layout_tokens = 512; // more than templates put around what is said
+    const size_t guess =
+        std::strlen(turn.user) + (turn.system != nullptr ? std::strlen(turn.system) : 0) + layout_tokens;
+    std::vector<uint32_t> ids;
+    check(read_whole(ids, guess, [&](uint32_t* tokens, size_t capacity, size_t* count) {
+        return auspex_engine_encode_chat(engine_, &turn, tokens, capacity, count);
+    }));
+    return ids;
+}
+
+void Client::score(const std::vector<uint32_t>& tokens, double* log_probs, const auspex_score_options& options) {
+    check(auspex_engine_score(engine_, tokens.data(), tokens.size(), log_probs, &options));
 }
 
 auspex_sequence Client::create(const auspex_sequence_desc& desc) {
@@ -154,6 +158,10 @@ auspex_sequence Client::fork(auspex_sequence source, const auspex_sequence_desc&
     auspex_sequence sequence{};
     check(auspex_sequence_fork(engine_, source, &desc, &sequence));
     return sequence;
+}
+
+void Client::append(auspex_sequence sequence, const auspex_sequence_desc& desc) {
+    check(auspex_sequence_append(engine_, sequence, &desc));
 }
 
 void Client::cancel(auspex_sequence sequence) {
@@ -199,6 +207,48 @@ auspex_round_times Client::take_round_times(uint32_t draft_len) {
     auspex_round_times times{};
     check(auspex_engine_take_round_times(engine_, draft_len, &times));
     return times;
+}
+
+Tokenizer::Tokenizer(const std::string& model) {
+    const auspex_status status = auspex_tokenizer_open(model.c_str(), &tokenizer_, LibraryLog::callback, &log_);
+    if (status < 0) throw Failure(exit_code_of(status), naming(model, log_.error_line(status)));
+}
+
+Tokenizer::~Tokenizer() {
+    auspex_tokenizer_destroy(tokenizer_);
+}
+
+std::vector<uint32_t> Tokenizer::encode(const std::string& text, bool add_bos, bool parse_control) const {
+    std::vector<uint32_t> ids;
+    check(read_whole(ids, text.size() + 8, [&](uint32_t* tokens, size_t capacity, size_t* count) {
+        return auspex_tokenizer_encode(tokenizer_, text.data(), text.size(), add_bos ? 1 : 0, parse_control ? 1 : 0,
+                                       tokens, capacity, count);
+    }));
+    return ids;
+}
+
+std::string Tokenizer::decode(const std::vector<uint32_t>& ids) const {
+    std::vector<char> text;
+    check(read_whole(text, 16 * ids.size(), [&](char* bytes, size_t capacity, size_t* count) {
+        return auspex_tokenizer_decode(tokenizer_, ids.data(), ids.size(), bytes, capacity, count);
+    }));
+    return {text.begin(), text.end()};
+}
+
+std::string Tokenizer::piece(uint32_t id) const {
+    std::vector<char> text;
+    check(read_whole(text, 256, [&](char* bytes, size_t capacity, size_t* count) {
+        return auspex_tokenizer_piece(tokenizer_, id, bytes, capacity, count, nullptr);
+    }));
+    return {text.begin(), text.end()};
+}
+
+uint32_t Tokenizer::vocab_size() const {
+    return auspex_tokenizer_vocab_size(tokenizer_);
+}
+
+void Tokenizer::check(auspex_status status) const {
+    if (status < 0) throw Failure(exit_code_of(status), log_.error_line(status));
 }
 
 } // namespace auspex::cli

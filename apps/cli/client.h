@@ -25,8 +25,8 @@ class LibraryLog {
     std::string last_error_;
 };
 
-// What auspex_model_describe says; throws Failure(kExitFile) naming the folder.
-auspex_model_info describe_model(const std::string& folder, auspex_cache_type cache_type);
+// What auspex_model_describe says; throws Failure(kExitFile) naming the path.
+auspex_model_info describe_model(const std::string& path, auspex_cache_type cache_type);
 
 // One engine with its models loaded. Not movable: the library holds a pointer to its log.
 class Client {
@@ -46,9 +46,13 @@ class Client {
 
     const auspex_engine_info& info() const { return info_; }
     std::vector<uint32_t> tokenize(const std::string& text);
+    std::vector<uint32_t> encode_chat(const auspex_chat_turn& turn);
+    // log_probs: tokens.size() - 1 of them.
+    void score(const std::vector<uint32_t>& tokens, double* log_probs, const auspex_score_options& options);
 
     auspex_sequence create(const auspex_sequence_desc& desc);
     auspex_sequence fork(auspex_sequence source, const auspex_sequence_desc& desc);
+    void append(auspex_sequence sequence, const auspex_sequence_desc& desc);
     void cancel(auspex_sequence sequence);
     void destroy(auspex_sequence sequence);
 
@@ -67,6 +71,26 @@ class Client {
     LibraryLog log_;
     auspex_engine* engine_ = nullptr;
     auspex_engine_info info_{};
+};
+
+// A vocabulary without an engine. Not movable, as Client.
+class Tokenizer {
+  public:
+    explicit Tokenizer(const std::string& model); // it may lack its weights
+    ~Tokenizer();
+    Tokenizer(const Tokenizer&) = delete;
+    Tokenizer& operator=(const Tokenizer&) = delete;
+
+    std::vector<uint32_t> encode(const std::string& text, bool add_bos, bool parse_control) const;
+    std::string decode(const std::vector<uint32_t>& ids) const;
+    std::string piece(uint32_t id) const; // bytes; of a control token its spelling
+    uint32_t vocab_size() const;
+
+  private:
+    void check(auspex_status status) const;
+
+    LibraryLog log_;
+    auspex_tokenizer* tokenizer_ = nullptr;
 };
 
 } // namespace auspex::cli

@@ -27,8 +27,12 @@ int run_command(const Command& command) {
     struct Run {
         int operator()(const Notice& notice) const { return print_notice(notice); }
         int operator()(const RunOptions& options) const { return run(options); }
-        int operator()(const InfoOptions& options) const { return info(options); }
+        int operator()(const ChatOptions& options) const { return chat(options); }
         int operator()(const BenchOptions& options) const { return bench(options); }
+        int operator()(const InfoOptions& options) const { return info(options); }
+        int operator()(const TokenizeOptions& options) const { return tokenize(options); }
+        int operator()(const ScoreOptions& options) const { return score(options); }
+        int operator()(const QuantizeOptions& options) const { return quantize(options); }
     };
     return std::visit(Run{}, command);
 }

@@ -15,35 +15,58 @@ enum class ColorMode { automatic, always, never };
 
 inline constexpr const char* kBuiltInPrompt = "Once upon a time there was a curious fox named Ruby.";
 
-// Which models run where. Shared by run and bench.
+// Which models run where. Shared by all commands that run one.
 struct ModelOptions {
-    std::string target; // folder; empty: a synthetic shape instead
-    std::string draft;  // folder; empty: none
+    std::string target; // GGUF file or folder; empty: a synthetic shape instead
+    std::string draft;  // GGUF file or folder; empty: none
+    auspex_weight_type target_weights = AUSPEX_WEIGHTS_AS_IS, draft_weights = AUSPEX_WEIGHTS_AS_IS;
     std::optional<std::string> device;
     uint32_t context = 0; // tokens; 0: the smaller of the model's and 4096
     auspex_cache_type cache_type = AUSPEX_CACHE_F16;
+    bool is_bundled_pair = false; // neither -m nor -md was given
+};
+
+// Where a text comes from: at most one of these; none of them: stdin, or what the command puts in its place.
+struct PromptOptions {
+    std::optional<std::string> text;
+    std::optional<std::string> file; // "-": stdin
+    std::vector<uint32_t> tokens;    // empty: text
+};
+
+struct SamplingOptions {
+    uint32_t n_predict = 256; // 0: until the context is full
+    double temperature = 0.0;
+    std::optional<uint64_t> seed; // absent: a random one
+    uint32_t draft_len = 4;       // 0 when there is no draft
+};
+
+struct ChatFormat {
+    std::optional<std::string> system; // absent: the model's own default, which often is none
+    std::string template_name;         // empty: the one the model's own template is recognised as
+    std::optional<std::string> date;   // as llama3 writes it; absent: today
 };
 
 struct RunOptions {
     ModelOptions models;
-    bool is_bundled_pair = false; // neither -m nor -md was given
-    std::optional<std::string> prompt_text;
-    std::optional<std::string> prompt_file; // "-": stdin
-    std::vector<uint32_t> prompt_tokens;    // empty: text
-    uint32_t n_predict = 256;               // 0: until the context is full
-    double temperature = 0.0;
-    std::optional<uint64_t> seed; // absent: a random one
-    uint32_t draft_len = 4;       // 0 when there is no draft
+    PromptOptions prompt;
+    SamplingOptions sampling;
+    ChatFormat format; // only read with is_chat
+    bool is_chat = false;
     uint32_t n_samples = 1;
     bool ignore_eos = false;
     bool json = false;
     ColorMode color = ColorMode::automatic;
 };
 
+struct ChatOptions {
+    ModelOptions models;
+    SamplingOptions sampling{.n_predict = 1024, .seed = {}};
+    ChatFormat format;
+    ColorMode color = ColorMode::automatic;
+};
+
 struct InfoOptions {
-    std::string target; // folder; empty: devices only
-    std::string draft;
-    auspex_cache_type cache_type = AUSPEX_CACHE_F16;
+    ModelOptions models; // target empty: devices only
     bool json = false;
 };
 
@@ -59,19 +82,46 @@ struct BenchOptions {
     bool json = false;
 };
 
+struct TokenizeOptions {
+    std::string model;
+    PromptOptions prompt; // text, or with is_reverse ids
+    bool is_reverse = false;
+    bool parse_control_tokens = false;
+    bool add_bos = false;
+    bool json = false;
+};
+
+struct ScoreOptions {
+    ModelOptions models; // no draft
+    PromptOptions prompt;
+    std::vector<int64_t> logits_at; // positions; negative ones count from the end
+    bool json = false;
+};
+
+struct QuantizeOptions {
+    std::string input, output;
+    std::optional<auspex_weight_type> type;
+    bool may_overwrite = false;
+};
+
 // Text that was asked for instead of a command: --help, --version.
 struct Notice {
     std::string text;
 };
 
-using Command = std::variant<Notice, RunOptions, InfoOptions, BenchOptions>;
+using Command = std::variant<Notice, RunOptions, ChatOptions, InfoOptions, BenchOptions, TokenizeOptions, ScoreOptions,
+                             QuantizeOptions>;
 
 // arguments[0] is the program. Throws Failure(kExitUsage).
 Command parse_command_line(std::vector<std::string> arguments);
 
 // Each returns the exit code, or throws Failure.
 int run(const RunOptions& options);
+int chat(const ChatOptions& options);
 int info(const InfoOptions& options);
 int bench(const BenchOptions& options);
+int tokenize(const TokenizeOptions& options);
+int score(const ScoreOptions& options);
+int quantize(const QuantizeOptions& options);
 
 } // namespace auspex::cli

@@ -2,7 +2,9 @@
 // One .cpp per platform implements it (terminal_posix.cpp, terminal_windows.cpp); nothing else includes system headers.
 #pragma once
 
+#include <cstddef>
 #include <cstdio>
+#include <ctime>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,8 +20,11 @@ bool is_terminal(Stream stream);
 // stdin is a pipe, file or socket. False for a terminal, a null device and a closed stdin: nothing was handed over.
 bool input_is_handed_over();
 bool is_folder(const std::string& path);
-std::FILE* open_to_read(const std::string& path); // null with errno set; the caller closes
+bool exists(const std::string& path);
+bool is_same_file(const std::string& a, const std::string& b); // by whatever names; false when either is missing
+std::FILE* open_to_read(const std::string& path);              // null with errno set; the caller closes
 
+std::tm local_time(); // now
 std::optional<std::string> environment(const char* name);
 std::string executable_folder(); // UTF-8; empty when the system does not tell
 std::string cache_folder();      // UTF-8; of Auspex, created when missing; empty when there can be none
@@ -33,5 +38,19 @@ class InterruptGuard {
     InterruptGuard& operator=(const InterruptGuard&) = delete;
 };
 bool interrupted();
+// The next Ctrl-C is the first again. True when there was one.
+bool take_interrupt();
+
+// Lines of stdin. Needs an InterruptGuard; nothing else may read stdin.
+class LineReader {
+  public:
+    enum class End { line, end_of_input, interrupted };
+    // The next line without its end, from a terminal as UTF-8. A last line that lacks its end counts as a line.
+    // `interrupted`: Ctrl-C came first and is taken. A line is cut at max_bytes.
+    End read(std::string& line, size_t max_bytes);
+
+  private:
+    std::string unread_;
+};
 
 } // namespace auspex::cli

@@ -3,9 +3,14 @@
 
 #include "cli/terminal.h"
 
+#include <algorithm>
+#include <array>
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <fcntl.h>
 #include <filesystem>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,9 +23,49 @@ namespace auspex::cli {
 namespace {
 
 volatile std::sig_atomic_t interrupt_seen = 0;
+volatile std::sig_atomic_t wake_end = -1; // of a pipe; a byte in it wakes read_line
 
 void note_interrupt(int) {
+    const int saved = errno;
     interrupt_seen = 1;
+    if (wake_end >= 0) {
+        const ssize_t n_written = write(wake_end, "", 1);
+        static_cast<void>(n_written); // a full pipe wakes as well
+    }
+    errno = saved;
+}
+
+// The first Ctrl-C is noted, the second meets the default: the end.
+void catch_interrupt() {
+    struct sigaction action {};
+    action.sa_handler = note_interrupt;
+    action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
+    sigaction(SIGINT, &action, nullptr);
+}
+
+// The end that poll sees, made at first use; -1 when there can be none: then Ctrl-C is seen with the next line.
+int wake_pipe() {
+    static const int readable = [] {
+        std::array<int, 2> ends{};
+        if (pipe(ends.data()) != 0) return -1;
+        for (const int end : ends) {
+            fcntl(end, F_SETFL, O_NONBLOCK);
+            fcntl(end, F_SETFD, FD_CLOEXEC);
+        }
+        wake_end = ends[1];
+        return ends[0];
+    }();
+    return readable;
+}
+
+// False when Ctrl-C came first.
+bool wait_for_input() {
+    std::array<pollfd, 2> polled = {pollfd{STDIN_FILENO, POLLIN, 0}, pollfd{wake_pipe(), POLLIN, 0}};
+    while (!interrupted()) {
+        if (poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) return true; // the read will tell
+        if (polled[0].revents != 0 && !interrupted()) return true;
+    }
+    return false;
 }
 
 int descriptor(Stream stream) {
@@ -46,6 +91,25 @@ bool input_is_handed_over() {
 bool is_folder(const std::string& path) {
     struct stat status {};
     return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+bool exists(const std::string& path) {
+    struct stat status {};
+    return stat(path.c_str(), &status) == 0;
+}
+
+bool is_same_file(const std::string& a, const std::string& b) {
+    struct stat of_a {
+    }, of_b{};
+    return stat(a.c_str(), &of_a) == 0 && stat(b.c_str(), &of_b) == 0 && of_a.st_dev == of_b.st_dev &&
+           of_a.st_ino == of_b.st_ino;
+}
+
+std::tm local_time() {
+    const std::time_t now = std::time(nullptr);
+    std::tm fields{};
+    localtime_r(&now, &fields);
+    return fields;
 }
 
 std::FILE* open_to_read(const std::string& path) {
@@ -88,10 +152,7 @@ std::string cache_folder() {
 InterruptGuard::InterruptGuard() {
     struct sigaction inherited {};
     if (sigaction(SIGINT, nullptr, &inherited) == 0 && inherited.sa_handler == SIG_IGN) return; // a background job
-    struct sigaction action {};
-    action.sa_handler = note_interrupt;
-    action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART); // the second Ctrl-C meets the default: the end
-    sigaction(SIGINT, &action, nullptr);
+    catch_interrupt();
 }
 
 InterruptGuard::~InterruptGuard() {
@@ -101,6 +162,39 @@ InterruptGuard::~InterruptGuard() {
 
 bool interrupted() {
     return interrupt_seen != 0;
+}
+
+bool take_interrupt() {
+    if (interrupt_seen == 0) return false;
+    std::array<char, 16> bytes;
+    while (wake_end >= 0 && read(wake_pipe(), bytes.data(), bytes.size()) > 0) {
+    }
+    interrupt_seen = 0;
+    catch_interrupt();
+    return true;
+}
+
+LineReader::End LineReader::read(std::string& line, size_t max_bytes) {
+    line.clear();
+    while (true) {
+        const size_t end = unread_.find('\n');
+        line.append(unread_, 0, std::min(end, max_bytes - line.size()));
+        unread_.erase(0, end == std::string::npos ? end : end + 1);
+        if (end != std::string::npos) break;
+
+        if (!wait_for_input()) {
+            take_interrupt();
+            return End::interrupted;
+        }
+        std::array<char, 4096> buffer;
+        const ssize_t n_bytes = ::read(STDIN_FILENO, buffer.data(), buffer.size());
+        if (n_bytes < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+        if (n_bytes <= 0 && line.empty()) return End::end_of_input;
+        if (n_bytes <= 0) break;
+        unread_.assign(buffer.data(), static_cast<size_t>(n_bytes));
+    }
+    if (line.ends_with('\r')) line.pop_back();
+    return End::line;
 }
 
 } // namespace auspex::cli

@@ -13,6 +13,8 @@
 
 #include <shellapi.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <fcntl.h>
 #include <filesystem>
@@ -49,6 +51,25 @@ HANDLE standard_handle(Stream stream) {
     return GetStdHandle(stream == Stream::input    ? STD_INPUT_HANDLE
                         : stream == Stream::output ? STD_OUTPUT_HANDLE
                                                    : STD_ERROR_HANDLE);
+}
+
+// At least one byte of stdin as UTF-8; empty at its end, or where Ctrl-C ended the wait.
+std::string read_input() {
+    const HANDLE input = standard_handle(Stream::input);
+    DWORD count = 0, mode = 0;
+    if (!GetConsoleMode(input, &mode)) {
+        std::array<char, 4096> buffer;
+        if (!ReadFile(input, buffer.data(), static_cast<DWORD>(buffer.size()), &count, nullptr)) return {};
+        return {buffer.data(), count};
+    }
+    std::array<wchar_t, 4096> buffer;
+    if (!ReadConsoleW(input, buffer.data(), static_cast<DWORD>(buffer.size() - 1), &count, nullptr)) return {};
+    if (count > 0 && IS_HIGH_SURROGATE(buffer[count - 1])) { // the buffer parted a character
+        DWORD more = 0;
+        if (ReadConsoleW(input, buffer.data() + count, 1, &more, nullptr)) count += more;
+    }
+    if (count > 0 && buffer[0] == L'\x1a') return {}; // Ctrl-Z
+    return to_utf8(std::wstring(buffer.data(), count));
 }
 
 } // namespace
@@ -88,6 +109,25 @@ bool is_folder(const std::string& path) {
     return attributes != INVALID_FILE_ATTRIBUTES && (attributes & FILE_ATTRIBUTE_DIRECTORY) != 0;
 }
 
+bool exists(const std::string& path) {
+    return GetFileAttributesW(to_wide(path).c_str()) != INVALID_FILE_ATTRIBUTES;
+}
+
+bool is_same_file(const std::string& a, const std::string& b) {
+    std::error_code error;
+    return std::filesystem::equivalent(to_wide(a), to_wide(b), error) && !error;
+}
+
+std::tm local_time() {
+    SYSTEMTIME now{};
+    GetLocalTime(&now);
+    std::tm fields{};
+    fields.tm_year = now.wYear - 1900;
+    fields.tm_mon = now.wMonth - 1;
+    fields.tm_mday = now.wDay;
+    return fields;
+}
+
 std::FILE* open_to_read(const std::string& path) {
     return _wfopen(to_wide(path).c_str(), L"rb");
 }
@@ -125,6 +165,29 @@ InterruptGuard::~InterruptGuard() {
 
 bool interrupted() {
     return interrupt_seen.load();
+}
+
+bool take_interrupt() {
+    return interrupt_seen.exchange(false);
+}
+
+LineReader::End LineReader::read(std::string& line, size_t max_bytes) {
+    constexpr DWORD handler_delay_ms = 50; // the handler runs on a thread of its own, perhaps after the read has ended
+    line.clear();
+    while (true) {
+        const size_t end = unread_.find('\n');
+        line.append(unread_, 0, std::min(end, max_bytes - line.size()));
+        unread_.erase(0, end == std::string::npos ? end : end + 1);
+        if (end != std::string::npos) break;
+
+        unread_ = read_input();
+        if (unread_.empty()) Sleep(handler_delay_ms);
+        if (take_interrupt()) return End::interrupted;
+        if (unread_.empty() && line.empty()) return End::end_of_input;
+        if (unread_.empty()) break;
+    }
+    if (line.ends_with('\r')) line.pop_back();
+    return End::line;
 }
 
 } // namespace auspex::cli

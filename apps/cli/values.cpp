@@ -67,6 +67,12 @@ std::string format_bytes(uint64_t bytes) {
     return format(unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
 }
 
+std::vector<std::pair<std::string, auspex_weight_type>> weight_types() {
+    return {{"as-is", AUSPEX_WEIGHTS_AS_IS}, {"f16", AUSPEX_WEIGHTS_F16},   {"bf16", AUSPEX_WEIGHTS_BF16},
+            {"q8_0", AUSPEX_WEIGHTS_Q8_0},   {"q6_k", AUSPEX_WEIGHTS_Q6_K}, {"q4_k", AUSPEX_WEIGHTS_Q4_K},
+            {"q4_0", AUSPEX_WEIGHTS_Q4_0}};
+}
+
 std::string format_api_version(uint32_t version) {
     return format("%u.%u.%u", (version >> 22) & 0x7fu, (version >> 12) & 0x3ffu, version & 0xfffu);
 }
@@ -101,6 +107,25 @@ size_t find_invalid_utf8(std::string_view text) {
     return std::string_view::npos;
 }
 
+std::string with_visible_bytes(std::string_view text) {
+    std::string visible;
+    while (!text.empty()) {
+        const size_t n_valid = std::min(find_invalid_utf8(text), text.size());
+        visible += text.substr(0, n_valid);
+        text.remove_prefix(n_valid);
+        if (text.empty()) break;
+        visible += format("<0x%02X>", static_cast<unsigned char>(text.front()));
+        text.remove_prefix(1);
+    }
+    return visible;
+}
+
+std::string shortest(float value) {
+    std::array<char, 32> digits;
+    const auto result = std::to_chars(digits.data(), digits.data() + digits.size(), value);
+    return {digits.data(), result.ptr};
+}
+
 uint64_t parse_whole(const std::string& flag, const std::string& text, uint64_t lowest, uint64_t highest,
                      const char* or_else) {
     const auto value = whole_number(text);
@@ -121,6 +146,14 @@ double parse_temperature(const std::string& flag, const std::string& text) {
     return value;
 }
 
+uint32_t parse_n_predict(const std::string& flag, const std::string& text) {
+    return text == "-1" ? 0u : static_cast<uint32_t>(parse_whole(flag, text, 1, 0x7fffffff, "-1 or "));
+}
+
+std::optional<uint64_t> parse_seed(const std::string& flag, const std::string& text) {
+    return text == "-1" ? std::nullopt : std::optional(parse_whole(flag, text, 0, UINT64_MAX, "-1 or "));
+}
+
 std::vector<uint32_t> parse_whole_list(const std::string& flag, const std::string& text, uint32_t lowest,
                                        uint32_t highest) {
     std::vector<uint32_t> values;
@@ -131,6 +164,43 @@ std::vector<uint32_t> parse_whole_list(const std::string& flag, const std::strin
         values.push_back(static_cast<uint32_t>(*value));
     }
     return values;
+}
+
+std::vector<int64_t> parse_position_list(const std::string& flag, const std::string& text) {
+    constexpr uint64_t highest = 0x7fffffff;
+    std::vector<int64_t> positions;
+    for (const std::string& part : split(text, ',')) {
+        const bool is_negative = part.starts_with('-');
+        const auto value = whole_number(std::string_view(part).substr(is_negative ? 1 : 0));
+        if (!value || *value > highest || (is_negative && *value == 0))
+            fail_usage(flag, part, "positions from 0, or from -1 for the last, separated by commas");
+        positions.push_back(is_negative ? -static_cast<int64_t>(*value) : static_cast<int64_t>(*value));
+    }
+    return positions;
+}
+
+std::vector<uint32_t> parse_ids(const std::string& source, const std::string& text) {
+    constexpr std::string_view separators = ", \t\r\n";
+    std::string_view rest = text;
+    rest.remove_prefix(std::min(rest.find_first_not_of(" \t\r\n"), rest.size()));
+    if (rest.starts_with('[') && rest.find(']') != std::string_view::npos) {
+        const size_t end = rest.rfind(']');
+        const std::string_view behind = rest.substr(end + 1);
+        if (behind.find_first_not_of(" \t\r\n") == std::string_view::npos) rest = rest.substr(1, end - 1);
+    }
+    std::vector<uint32_t> ids;
+    while (true) {
+        rest.remove_prefix(std::min(rest.find_first_not_of(separators), rest.size()));
+        if (rest.empty()) return ids;
+        const std::string_view part = rest.substr(0, rest.find_first_of(separators));
+        const auto value = whole_number(part);
+        if (!value || *value > UINT32_MAX) {
+            const std::string shown = as_one_line(with_visible_bytes(part.substr(0, 40)));
+            fail_usage(source + ":", shown, "token ids, separated by commas or white space");
+        }
+        ids.push_back(static_cast<uint32_t>(*value));
+        rest.remove_prefix(part.size());
+    }
 }
 
 auspex_synthetic_shape parse_shape(const std::string& flag, const std::string& text) {

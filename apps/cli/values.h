@@ -4,9 +4,11 @@
 #include <auspex/auspex_tools.h>
 
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace auspex::cli {
@@ -40,20 +42,32 @@ format(const char* pattern, ...);
 
 // "1.5 GiB"
 std::string format_bytes(uint64_t bytes);
+// "q4_k": what --quant, --draft-quant and --type take.
+std::vector<std::pair<std::string, auspex_weight_type>> weight_types();
 // "1.3.230"
 std::string format_api_version(uint32_t version);
 // Control characters and line ends become spaces.
 std::string as_one_line(std::string_view text);
 // Byte offset of the first sequence that is not UTF-8, or npos.
 size_t find_invalid_utf8(std::string_view text);
+// Bytes that are no whole character become "<0xHH>".
+std::string with_visible_bytes(std::string_view text);
+// The fewest digits that give this float again.
+std::string shortest(float value);
 
 // Each throws Failure(kExitUsage) that names the flag, what was found and what was expected.
 // `or_else` goes before the range in the message: "-1 or ".
 uint64_t parse_whole(const std::string& flag, const std::string& text, uint64_t lowest, uint64_t highest,
                      const char* or_else = "");
 double parse_temperature(const std::string& flag, const std::string& text);
+uint32_t parse_n_predict(const std::string& flag, const std::string& text);           // -1: 0, no limit
+std::optional<uint64_t> parse_seed(const std::string& flag, const std::string& text); // -1: none
 std::vector<uint32_t> parse_whole_list(const std::string& flag, const std::string& text, uint32_t lowest,
                                        uint32_t highest);
+// 0, 5 and, from the end, -1.
+std::vector<int64_t> parse_position_list(const std::string& flag, const std::string& text);
+// Separated by commas or white space, perhaps in brackets, as programs write them. source: for errors.
+std::vector<uint32_t> parse_ids(const std::string& source, const std::string& text);
 // d=1024,layers=12,ffn=2816,heads=16,kv_heads=4,head_dim=64,vocab=32000,ctx=4096,dtype=f16,tied=0
 auspex_synthetic_shape parse_shape(const std::string& flag, const std::string& text);
 

@@ -22,17 +22,46 @@ struct CliSetting {
     bool has_input = false;                                            // false: /dev/null
     std::vector<std::pair<const char*, const char*>> environment = {}; // a null value unsets
     int n_interrupts = 0;                                              // SIGINTs once stdout has shown something
-    const char* output_file = nullptr;                                 // stdout goes here instead
+    bool are_interrupts_apart = false; // one each time something new is shown, not all at once
+    const char* output_file = nullptr; // stdout goes here instead
 };
 
 CliResult run_cli(const std::vector<std::string>& arguments, const CliSetting& setting = {});
 // stdin, stdout and stderr are one terminal; what it showed is in `out`.
 CliResult run_cli_in_terminal(const std::vector<std::string>& arguments, const CliSetting& setting = {});
 
+// A program in a terminal, typed to and waited for as a user does.
+class CliTerminalSession {
+  public:
+    explicit CliTerminalSession(const std::vector<std::string>& arguments, const CliSetting& setting = {});
+    ~CliTerminalSession(); // ends what still runs
+    CliTerminalSession(const CliTerminalSession&) = delete;
+    CliTerminalSession& operator=(const CliTerminalSession&) = delete;
+
+    void type(const std::string& keys) const; // "\x03" is Ctrl-C, "\x04" Ctrl-D
+    // True when `text` is shown behind what earlier waits found; false after a minute or at the end.
+    bool wait_for(const std::string& text);
+    // Waits for the end of the program; what it showed stays.
+    int exit_code();
+    const std::string& shown() const { return shown_; }
+
+  private:
+    int terminal_ = -1;
+    int child_ = -1;
+    std::string shown_;
+    size_t found_ = 0; // end of the last text waited for
+};
+
+// One line on stderr that names something, nothing on stdout, and this exit code.
+void expect_error(const std::vector<std::string>& arguments, int exit_code, const std::string& named,
+                  const CliSetting& setting = {});
+
 // Runs with --json, expects success, returns the object.
 Json run_cli_json(std::vector<std::string> arguments, const CliSetting& setting = {});
 
 std::vector<std::string> keys_of(const Json& object);
+
+inline constexpr int kUsage = 2, kFile = 3, kDevice = 4, kCapacity = 5, kInterrupted = 130; // exit codes
 
 inline const std::string kTarget = AUSPEX_PAIR_DIR "/target";
 inline const std::string kDraft = AUSPEX_PAIR_DIR "/draft";

@@ -39,7 +39,7 @@ namespace {
     _exit(127);
 }
 
-int wait_for(pid_t child) {
+int wait_for_end(pid_t child) {
     int status = 0;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
@@ -82,12 +82,16 @@ CliResult run_cli(const std::vector<std::string>& arguments, const CliSetting& s
         if (poll(polled.data(), polled.size(), -1) < 0) continue;
         if (polled[0].revents != 0 && !read_some(out[0], result.out)) polled[0].fd = -1;
         if (polled[1].revents != 0 && !read_some(err[0], result.err)) polled[1].fd = -1;
-        for (; n_interrupts > 0 && !result.out.empty(); --n_interrupts)
+        for (; n_interrupts > 0 && !result.out.empty(); --n_interrupts) {
             kill(child, SIGINT);
+            if (!setting.are_interrupts_apart) continue;
+            --n_interrupts;
+            break;
+        }
     }
     close(out[0]);
     close(err[0]);
-    result.exit_code = wait_for(child);
+    result.exit_code = wait_for_end(child);
     return result;
 }
 
@@ -101,8 +105,56 @@ CliResult run_cli_in_terminal(const std::vector<std::string>& arguments, const C
     while (read_some(terminal, result.out)) { // ends with EIO when the child has closed its side
     }
     close(terminal);
-    result.exit_code = wait_for(child);
+    result.exit_code = wait_for_end(child);
     return result;
+}
+
+CliTerminalSession::CliTerminalSession(const std::vector<std::string>& arguments, const CliSetting& setting) {
+    const winsize size = {.ws_row = 40, .ws_col = 80, .ws_xpixel = 0, .ws_ypixel = 0};
+    child_ = forkpty(&terminal_, nullptr, nullptr, &size);
+    if (child_ == 0) become_cli(arguments, setting);
+}
+
+CliTerminalSession::~CliTerminalSession() {
+    if (child_ > 0) kill(child_, SIGKILL);
+    exit_code();
+}
+
+void CliTerminalSession::type(const std::string& keys) const {
+    EXPECT_EQ(write(terminal_, keys.data(), keys.size()), static_cast<ssize_t>(keys.size()));
+}
+
+bool CliTerminalSession::wait_for(const std::string& text) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (std::chrono::steady_clock::now() < deadline) {
+        const size_t at = shown_.find(text, found_);
+        if (at != std::string::npos) {
+            found_ = at + text.size();
+            return true;
+        }
+        pollfd polled = {terminal_, POLLIN, 0};
+        if (poll(&polled, 1, 1000) > 0 && !read_some(terminal_, shown_)) return false;
+    }
+    return false;
+}
+
+int CliTerminalSession::exit_code() {
+    if (child_ <= 0) return -1;
+    while (read_some(terminal_, shown_)) {
+    }
+    close(terminal_);
+    return wait_for_end(std::exchange(child_, -1));
+}
+
+void expect_error(const std::vector<std::string>& arguments, int exit_code, const std::string& named,
+                  const CliSetting& setting) {
+    SCOPED_TRACE(testing::PrintToString(arguments));
+    const CliResult result = run_cli(arguments, setting);
+    EXPECT_EQ(result.exit_code, exit_code) << result.err;
+    EXPECT_EQ(result.out, "");
+    EXPECT_EQ(result.err.find("auspex: "), 0u) << result.err;
+    EXPECT_EQ(result.err.find('\n'), result.err.size() - 1) << "one line: " << result.err;
+    EXPECT_NE(result.err.find(named), std::string::npos) << named << " in " << result.err;
 }
 
 Json run_cli_json(std::vector<std::string> arguments, const CliSetting& setting) {
@@ -123,8 +175,15 @@ std::vector<std::string> keys_of(const Json& object) {
 }
 
 TEST(Cli, HelpFitsEightyColumnsAndListsExitCodes) {
-    for (const std::vector<std::string>& arguments :
-         {std::vector<std::string>{}, {"--help"}, {"run", "--help"}, {"info", "-h"}, {"bench", "--help"}}) {
+    for (const std::vector<std::string>& arguments : {std::vector<std::string>{},
+                                                      {"--help"},
+                                                      {"run", "--help"},
+                                                      {"chat", "--help"},
+                                                      {"info", "-h"},
+                                                      {"bench", "--help"},
+                                                      {"tokenize", "--help"},
+                                                      {"score", "--help"},
+                                                      {"quantize", "--help"}}) {
         const CliResult result = run_cli(arguments);
         EXPECT_EQ(result.exit_code, 0);
         EXPECT_EQ(result.err, "");
@@ -137,9 +196,29 @@ TEST(Cli, HelpFitsEightyColumnsAndListsExitCodes) {
 
 TEST(Cli, HelpListsEveryFlagOfRun) {
     const std::string help = run_cli({"run", "--help"}).out;
-    for (const char* flag :
-         {"-m,", "-md,", "-p,", "-f,", "-n,", "--temp ", "-s,", "--draft-len ", "--no-draft", "-c,", "--samples ",
-          "--tokens ", "--no-stop", "--device ", "--json", "--color ", "--cache-type "})
+    for (const char* flag : {"-m,",
+                             "-md,",
+                             "-p,",
+                             "-f,",
+                             "-n,",
+                             "--temp ",
+                             "-s,",
+                             "--draft-len ",
+                             "--no-draft",
+                             "-c,",
+                             "--samples ",
+                             "--tokens ",
+                             "--no-stop",
+                             "--device ",
+                             "--json",
+                             "--color ",
+                             "--cache-type ",
+                             "--quant ",
+                             "--draft-quant ",
+                             "--chat",
+                             "--system ",
+                             "--chat-template ",
+                             "--date "})
         EXPECT_NE(help.find(std::string("  ") + flag), std::string::npos) << flag;
 }
 

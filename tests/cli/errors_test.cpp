@@ -1,54 +1,11 @@
 // Every bad flag and bad file is one line on stderr that names it, nothing on stdout, and the documented exit code.
-#include "cli/cli_process.h"
-#include "model/file_fixtures.h"
+#include "cli/model_copy.h"
 
 #include <bit>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 
 namespace auspex::test {
 
 namespace {
-
-constexpr int kUsage = 2, kFile = 3, kDevice = 4, kCapacity = 5;
-
-void expect_error(const std::vector<std::string>& arguments, int exit_code, const std::string& named,
-                  const CliSetting& setting = {}) {
-    SCOPED_TRACE(testing::PrintToString(arguments));
-    const CliResult result = run_cli(arguments, setting);
-    EXPECT_EQ(result.exit_code, exit_code) << result.err;
-    EXPECT_EQ(result.out, "");
-    EXPECT_EQ(result.err.find("auspex: "), 0u) << result.err;
-    EXPECT_EQ(result.err.find('\n'), result.err.size() - 1) << "one line: " << result.err;
-    EXPECT_NE(result.err.find(named), std::string::npos) << named << " in " << result.err;
-}
-
-// A copy of a bundled model whose files can be damaged.
-class ModelCopy {
-  public:
-    explicit ModelCopy(const std::string& model) {
-        for (const auto& entry : std::filesystem::directory_iterator(model)) {
-            const std::filesystem::path copy = folder_.file(entry.path().filename().string());
-            std::filesystem::copy_file(entry.path(), copy);
-            std::filesystem::permissions(copy, std::filesystem::perms::owner_all);
-        }
-    }
-    const std::string& path() const { return folder_.path(); }
-    std::string file(const char* name) const { return folder_.file(name); }
-    std::string read(const char* name) const {
-        std::ifstream stream(file(name), std::ios::binary);
-        return {std::istreambuf_iterator<char>(stream), {}};
-    }
-    void write(const char* name, const std::string& bytes) const { folder_.write(name, bytes); }
-    void edit(const char* name, const std::string& from, const std::string& to) const {
-        write(name, with(read(name), from, to));
-    }
-    void remove(const char* name) const { std::filesystem::remove(file(name)); }
-
-  private:
-    TempFolder folder_;
-};
 
 // The weights with another header, its length adapted.
 void edit_header(const ModelCopy& model, const std::string& from, const std::string& to) {
@@ -102,6 +59,24 @@ TEST(CliErrors, Choices) {
     expect_error({"run", "-md", ""}, kUsage, "-md");
     expect_error({"info", "-m", ""}, kUsage, "-m");
     expect_error({"run", "--device", ""}, kUsage, "--device");
+}
+
+TEST(CliErrors, WeightTypesAndConversations) {
+    expect_error({"run", "--quant", "q5_0"}, kUsage, "--quant q5_0");
+    expect_error({"run", "--draft-quant", ""}, kUsage, "--draft-quant");
+    expect_error({"chat", "--chat-template", "vicuna"}, kUsage, "llama3|llama3-plain|llama2|zephyr|chatml");
+    expect_error({"run", "-p", "a", "--system", "b"}, kUsage, "--chat");
+    expect_error({"run", "--chat", "--tokens", "1"}, kUsage, "--tokens");
+    expect_error({"run", "--chat"}, kUsage, "-p");
+    expect_error({"run", "--chat", "-f", "-"}, kUsage, "zero byte",
+                 {.input = std::string("a\0b", 3), .has_input = true});
+    expect_error({"run", "--chat", "-p", "a"}, kFile, "--chat-template");
+    expect_error({"run", "--chat", "-p", "a", "--chat-template", "llama3"}, kFile, "<|begin_of_text|>");
+    expect_error({"chat", "--no-draft", "--draft-len", "4"}, kUsage, "--no-draft");
+    expect_error({"chat", "-m", ""}, kUsage, "-m");
+    expect_error({"chat"}, kFile, "--chat-template");
+    for (const char* flag : {"-n", "-c", "-s", "--draft-len", "--temp"})
+        expect_error({"chat", flag, "x"}, kUsage, std::string(flag) + " x");
 }
 
 TEST(CliErrors, Shapes) {

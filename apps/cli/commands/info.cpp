@@ -1,13 +1,13 @@
 // auspex info: the devices Vulkan offers, and models as their headers describe them.
 #include "cli/client.h"
-#include "cli/report.h"
+#include "cli/output/report.h"
 
 namespace auspex::cli {
 
 int info(const InfoOptions& options) {
     InfoReport report;
-    for (const std::string& folder : {options.target, options.draft})
-        if (!folder.empty()) report.models.emplace_back(folder, describe_model(folder, options.cache_type));
+    for (const std::string& path : {options.models.target, options.models.draft})
+        if (!path.empty()) report.models.emplace_back(path, describe_model(path, options.models.cache_type));
 
     LibraryLog log;
     auspex_status status = AUSPEX_OK;

@@ -1,7 +1,7 @@
 // auspex bench: plain and speculative decoding, alternately in one process, and what theory expects of them.
 #include "cli/client.h"
-#include "cli/report.h"
-#include "cli/terminal.h"
+#include "cli/output/progress_bar.h"
+#include "cli/output/report.h"
 
 #include <algorithm>
 #include <cmath>
@@ -102,7 +102,7 @@ class Bench {
     const BenchOptions& options_;
     std::vector<uint32_t> prompt_tokens_;
     std::vector<Tally> tallies_;
-    bool shows_progress_ = is_terminal(Stream::error) && environment("TERM").value_or("") != "dumb";
+    bool shows_progress_ = can_redraw();
 };
 
 double median(std::vector<double> values) {

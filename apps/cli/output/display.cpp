@@ -1,59 +1,13 @@
-// What people see: the story while it grows, summaries and tables of at most 80 columns (names and folders may be
-// longer).
-#include "cli/report.h"
-
-#include "cli/terminal.h"
+// What people see when a command is done: summaries and tables of at most 80 columns (names and paths may be longer).
+#include "cli/output/report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 namespace auspex::cli {
 
 namespace {
-
-constexpr const char* kPlain = "";
-constexpr const char* kAccepted = "\033[32m";
-constexpr const char* kCorrection = "\033[33m";
-constexpr const char* kBonus = "\033[36m";
-constexpr const char* kDim = "\033[2m";
-constexpr const char* kReset = "\033[0m";
-
-const char* color_of(auspex_token_origin origin) {
-    switch (origin) {
-    case AUSPEX_TOKEN_ACCEPTED:
-        return kAccepted;
-    case AUSPEX_TOKEN_CORRECTION:
-        return kCorrection;
-    case AUSPEX_TOKEN_BONUS:
-        return kBonus;
-    default:
-        return kPlain;
-    }
-}
-
-bool uses_color(ColorMode mode, Stream stream) {
-    if (mode != ColorMode::automatic) return mode == ColorMode::always;
-    const bool is_unwanted =
-        !environment("NO_COLOR").value_or("").empty() || environment("TERM").value_or("") == "dumb";
-    return is_terminal(stream) && !is_unwanted;
-}
-
-// A model may generate escape sequences; a terminal must not act on them.
-std::string without_control_characters(std::string_view text) {
-    std::string shown;
-    for (size_t i = 0; i < text.size(); ++i) {
-        const auto byte = static_cast<unsigned char>(text[i]);
-        const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : '\0');
-        const bool is_c1 = byte == 0xc2 && next >= 0x80 && next < 0xa0; // U+0080 to U+009F
-        const bool is_control = (byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7f || is_c1;
-        if (is_c1) ++i;
-        if (is_control)
-            shown += "\xef\xbf\xbd"; // U+FFFD
-        else
-            shown += static_cast<char>(byte);
-    }
-    return shown;
-}
 
 // "12.3" or "n/a"
 std::string number(std::optional<double> value, int decimals = 1) {
@@ -88,7 +42,7 @@ void print_histogram(const std::vector<uint64_t>& histogram) {
 
 void print_speculation(const RunReport& report) {
     print_line("speculation",
-               format("draft_len %u, %s, %llu drafted, %llu accepted (%s %%)", report.options.draft_len,
+               format("draft_len %u, %s, %llu drafted, %llu accepted (%s %%)", report.options.sampling.draft_len,
                       counted(report.rounds, "round").c_str(), static_cast<unsigned long long>(report.draft_n),
                       static_cast<unsigned long long>(report.draft_n_accepted),
                       number(percent(ratio(report.draft_n_accepted, report.draft_n))).c_str()));
@@ -106,6 +60,25 @@ std::string stop_reasons(const RunReport& report) {
         if (report.completions.size() > 1) text += format(" (%lld)", static_cast<long long>(n));
     }
     return text.empty() ? "interrupted" : text;
+}
+
+// A piece between quotation marks, its line ends and other control characters escaped.
+std::string quoted(const std::string& piece) {
+    std::string text = "\"";
+    for (const char character : with_visible_bytes(piece)) {
+        const auto byte = static_cast<unsigned char>(character);
+        if (character == '\n')
+            text += "\\n";
+        else if (character == '\t')
+            text += "\\t";
+        else if (character == '"' || character == '\\')
+            text += std::string("\\") + character;
+        else if (byte < 0x20 || byte == 0x7f)
+            text += format("\\x%02x", byte);
+        else
+            text += character;
+    }
+    return text + "\"";
 }
 
 void print_field(const char* label, const std::string& text) {
@@ -134,8 +107,8 @@ void print_device(size_t index, const auspex_device_info& device) {
     print_field("numerics id", device.numerics_id);
 }
 
-void print_model(const std::string& folder, const auspex_model_info& model) {
-    std::printf("model: %s\n", folder.c_str());
+void print_model(const std::string& path, const auspex_model_info& model) {
+    std::printf("model: %s\n", path.c_str());
     print_field("hidden size", format("%u", model.hidden_size));
     print_field("layers", format("%u", model.n_layers));
     print_field("heads", format("%u of %u, %u for K and V", model.n_heads, model.head_dim, model.n_kv_heads));
@@ -150,80 +123,12 @@ void print_model(const std::string& folder, const auspex_model_info& model) {
 
 } // namespace
 
-StoryPrinter::StoryPrinter(const RunOptions& options)
-    : n_samples_(options.n_samples), is_terminal_(is_terminal(Stream::output)),
-      has_color_(uses_color(options.color, Stream::output)), error_has_color_(uses_color(options.color, Stream::error)),
-      has_drafts_(options.draft_len > 0) {}
-
-StoryPrinter::~StoryPrinter() {
-    end_line();
-    if (is_terminal_ && is_terminal(Stream::error)) std::fputc('\n', stderr); // before the summary
-    if (!has_color_ || !has_drafts_) return;
-    const auto paint = [&](const char* color, const char* text) {
-        return error_has_color_ ? std::string(color) + text + kReset : std::string(text);
-    };
-    std::fprintf(stderr, "%-12s %s, %s, %s\n", "colours", paint(kAccepted, "accepted draft").c_str(),
-                 paint(kCorrection, "correction").c_str(), paint(kBonus, "bonus").c_str());
-}
-
-void StoryPrinter::print_prompt(const std::string& text) {
-    if (is_terminal_ && !text.empty()) write(text, kDim);
-    std::fflush(stdout);
-}
-
-void StoryPrinter::print(const std::vector<Completion>& completions) {
-    while (current_ < completions.size()) {
-        const Completion& completion = completions[current_];
-        if (!has_begun_) begin(completion);
-        print_new_text(completion);
-        if (completion.stop_reason == AUSPEX_STOP_NONE) break;
-        end_line();
-        ++current_;
-        has_begun_ = false;
-        n_tokens_ = n_bytes_ = 0;
-    }
-    std::fflush(stdout);
-}
-
-void StoryPrinter::begin(const Completion& completion) {
-    has_begun_ = true;
-    if (n_samples_ == 1) return;
-    end_line();
-    if (current_ > 0) std::fputs(is_terminal_ ? "\n" : "---\n", stdout);
-    std::fflush(stdout);
-    std::fprintf(stderr, "%s[%zu of %zu, seed %llu]%s\n", error_has_color_ ? kDim : "", current_ + 1, n_samples_,
-                 static_cast<unsigned long long>(completion.seed), error_has_color_ ? kReset : "");
-}
-
-void StoryPrinter::print_new_text(const Completion& completion) {
-    const std::string_view text = completion.text;
-    for (; n_tokens_ < completion.tokens.size(); ++n_tokens_) {
-        const auspex_token& token = completion.tokens[n_tokens_];
-        const std::string_view bytes = text.substr(std::min(n_bytes_, text.size()), token.text_bytes);
-        write(bytes, color_of(token.origin));
-        n_bytes_ += bytes.size();
-    }
-    // What no token completed: the replacement of a character that stayed incomplete.
-    if (completion.stop_reason != AUSPEX_STOP_NONE && n_bytes_ < text.size()) {
-        write(text.substr(n_bytes_), kPlain);
-        n_bytes_ = text.size();
-    }
-}
-
-void StoryPrinter::write(std::string_view text, const char* color) {
-    if (text.empty()) return;
-    const std::string shown = is_terminal_ ? without_control_characters(text) : std::string(text);
-    const bool is_painted = has_color_ && *color != '\0';
-    if (is_painted) std::fputs(color, stdout);
-    std::fwrite(shown.data(), 1, shown.size(), stdout);
-    if (is_painted) std::fputs(kReset, stdout);
-    is_line_open_ = !text.ends_with('\n');
-}
-
-void StoryPrinter::end_line() {
-    if (is_line_open_) std::fputc('\n', stdout);
-    is_line_open_ = false;
-    std::fflush(stdout);
+std::optional<double> mean_nll(const std::vector<double>& log_probs) {
+    if (log_probs.empty()) return std::nullopt;
+    double sum = 0.0;
+    for (const double log_prob : log_probs)
+        sum -= log_prob;
+    return sum / static_cast<double>(log_probs.size());
 }
 
 std::optional<double> per_second(uint64_t count, std::optional<double> milliseconds) {
@@ -258,7 +163,7 @@ void print_summary(const RunReport& report) {
     print_line("generation", counted(report.predicted_n, "token") + ", " + number(report.predicted_ms) + " ms, " +
                                  number(per_second(report.predicted_n, report.predicted_ms)) +
                                  " tok/s; first token after " + number(report.first_token_ms) + " ms");
-    if (report.options.draft_len > 0)
+    if (report.options.sampling.draft_len > 0)
         print_speculation(report);
     else
         print_line("speculation", "none, " + counted(report.rounds, "round"));
@@ -289,8 +194,20 @@ void print_listing(const InfoReport& report) {
     for (size_t index = 0; index < report.devices.size(); ++index)
         print_device(index, report.devices[index]);
     if (report.devices.empty()) std::printf("no Vulkan device\n");
-    for (const auto& [folder, model] : report.models)
-        print_model(folder, model);
+    for (const auto& [path, model] : report.models)
+        print_model(path, model);
+}
+
+void print_listing(const TokenizeReport& report) {
+    for (size_t i = 0; i < report.ids.size(); ++i)
+        std::printf("%6u  %s\n", report.ids[i], quoted(report.pieces[i]).c_str());
+}
+
+void print_listing(const ScoreReport& report) {
+    const std::optional<double> nll = mean_nll(report.log_probs);
+    std::printf("nll         %s\n", nll ? format("%.6f", *nll).c_str() : "n/a");
+    std::printf("perplexity  %s\n", nll ? format("%.6f", std::exp(*nll)).c_str() : "n/a");
+    std::printf("tokens      %zu\n", report.tokens.size());
 }
 
 } // namespace auspex::cli

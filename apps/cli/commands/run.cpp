@@ -1,21 +1,16 @@
 // auspex run: completes a prompt, shows the text as it comes, then what it took.
-#include "cli/client.h"
-#include "cli/report.h"
+#include "cli/output/report.h"
+#include "cli/prompt.h"
 #include "cli/terminal.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstdio>
-#include <cstring>
-#include <memory>
 #include <random>
 
 namespace auspex::cli {
 
 namespace {
 
-constexpr size_t kMaxPromptBytes = size_t{16} << 20;
 constexpr uint32_t kMaxSlots = 64; // completions side by side; more run in turn
 
 using Clock = std::chrono::steady_clock;
@@ -28,63 +23,29 @@ std::optional<double> if_available(double milliseconds) {
     return milliseconds < 0.0 ? std::nullopt : std::optional(milliseconds);
 }
 
-// name: as in an error line. One line end at the end is the editor's, not the prompt's.
-std::string read_prompt_stream(std::FILE* file, const std::string& name) {
-    std::string text;
-    char buffer[65536];
-    while (const size_t n_bytes = std::fread(buffer, 1, sizeof buffer, file)) {
-        text.append(buffer, n_bytes);
-        if (text.size() > kMaxPromptBytes)
-            throw Failure(kExitFile, name + ": expected a prompt of at most " + format_bytes(kMaxPromptBytes));
-    }
-    if (std::ferror(file) != 0) throw Failure(kExitFile, name + ": " + std::strerror(errno));
-    if (text.ends_with('\n')) text.pop_back();
-    if (text.ends_with('\r')) text.pop_back();
-    return text;
-}
-
-std::string read_prompt_file(const std::string& path) {
-    if (is_folder(path)) throw Failure(kExitFile, "-f " + path + ": expected a file, found a folder");
-    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(open_to_read(path), std::fclose);
-    if (!file) throw Failure(kExitFile, "-f " + path + ": " + std::strerror(errno));
-    return read_prompt_stream(file.get(), "-f " + path);
-}
-
-struct PromptText {
-    std::string text;
-    std::string source; // for errors
-};
-
-PromptText read_prompt(const RunOptions& options) {
-    if (options.prompt_text) return {*options.prompt_text, "-p"};
-    if (options.prompt_file && *options.prompt_file != "-")
-        return {read_prompt_file(*options.prompt_file), "-f " + *options.prompt_file};
-    if (options.prompt_file || input_is_handed_over()) {
-        PromptText prompt{read_prompt_stream(stdin, "stdin"), "stdin"};
-        const bool may_tell_a_story = options.is_bundled_pair && !options.prompt_file;
+PromptText choose_prompt(const RunOptions& options) {
+    if (options.prompt.text || options.prompt.file) return read_prompt(options.prompt);
+    if (input_is_handed_over()) {
+        PromptText prompt = read_prompt(options.prompt);
+        const bool may_tell_a_story = options.models.is_bundled_pair && !options.is_chat;
         if (!prompt.text.empty() || !may_tell_a_story) return prompt;
     }
+    if (options.is_chat) throw Failure(kExitUsage, "--chat: expected what the user says, with -p, -f or on stdin");
     return {kBuiltInPrompt, "the built-in prompt"};
 }
 
-void check_text(const PromptText& prompt) {
-    if (prompt.text.empty()) throw Failure(kExitUsage, prompt.source + ": the prompt is empty");
-    const size_t invalid = find_invalid_utf8(prompt.text);
-    if (invalid != std::string::npos)
-        throw Failure(kExitUsage, prompt.source + format(": expected UTF-8, found byte 0x%02x at offset %zu",
-                                                         static_cast<unsigned char>(prompt.text[invalid]), invalid));
-}
-
-void check_tokens(const std::vector<uint32_t>& tokens, const std::string& source, const auspex_engine_info& engine) {
-    for (const uint32_t token : tokens)
-        if (token >= engine.vocab_size)
-            throw Failure(kExitUsage, source + format(": token id %u is outside the vocabulary, expected 0 to %u",
-                                                      token, engine.vocab_size - 1));
+void check_room(const std::vector<uint32_t>& tokens, const std::string& source, const auspex_engine_info& engine) {
     if (tokens.size() >= engine.max_context)
         throw Failure(kExitCapacity,
                       source + format(": the prompt has %zu tokens, expected fewer than the context's %u; "
                                       "shorten it or raise -c",
                                       tokens.size(), engine.max_context));
+}
+
+std::vector<uint32_t> encode(Client& client, const RunOptions& options, const PromptText& prompt) {
+    if (!options.prompt.tokens.empty()) return options.prompt.tokens;
+    return options.is_chat ? encode_turn(client, options.format, prompt.text, Place::first)
+                           : client.tokenize(prompt.text);
 }
 
 // Completions of one prompt through the slots of an engine. Fills the report's completions, counts and times.
@@ -95,7 +56,7 @@ class Generation {
 
     void run() {
         started_ = Clock::now();
-        report_.accepted_histogram.assign(options_.draft_len + 1, 0);
+        report_.accepted_histogram.assign(options_.sampling.draft_len + 1, 0);
         if (options_.n_samples > 1) read_shared_prompt();
         const Clock::time_point forked = Clock::now();
         while (fill_slots())
@@ -113,10 +74,10 @@ class Generation {
     auspex_sequence_desc sampling(size_t index) const {
         auspex_sequence_desc desc;
         auspex_sequence_desc_init(&desc, sizeof desc);
-        desc.max_tokens = options_.n_predict;
-        desc.temperature = static_cast<float>(options_.temperature);
+        desc.max_tokens = options_.sampling.n_predict;
+        desc.temperature = static_cast<float>(options_.sampling.temperature);
         desc.seed = report_.seed + index;
-        desc.draft_len = options_.draft_len;
+        desc.draft_len = options_.sampling.draft_len;
         desc.ignore_eos = options_.ignore_eos ? 1 : 0;
         return desc;
     }
@@ -191,7 +152,7 @@ class Generation {
     void sum_round_times() {
         double draft_ms = 0.0, verify_ms = 0.0, accept_ms = 0.0;
         bool is_available = true;
-        for (uint32_t draft_len = 0; draft_len <= options_.draft_len; ++draft_len) {
+        for (uint32_t draft_len = 0; draft_len <= options_.sampling.draft_len; ++draft_len) {
             const auspex_round_times times = client_.take_round_times(draft_len);
             if (times.rounds == 0) continue;
             is_available = is_available && times.verify_ms >= 0.0;
@@ -218,29 +179,31 @@ class Generation {
 
 int run(const RunOptions& options) {
     PromptText prompt{"", "--tokens"};
-    if (options.prompt_tokens.empty()) {
-        prompt = read_prompt(options);
-        check_text(prompt);
+    if (options.prompt.tokens.empty()) {
+        prompt = choose_prompt(options);
+        options.is_chat ? check_spoken(prompt) : check_text(prompt);
     }
 
     Client::Request request{options.models};
     if (options.n_samples > 1) request.max_sequences = std::min(options.n_samples, kMaxSlots) + 1;
-    request.max_draft_len = options.draft_len;
+    request.max_draft_len = options.sampling.draft_len;
     Client client(request);
 
     RunReport report{.engine = client.info(), .options = options};
-    report.seed = options.seed ? *options.seed : std::random_device{}();
-    report.prompt_tokens = prompt.text.empty() ? options.prompt_tokens : client.tokenize(prompt.text);
-    check_tokens(report.prompt_tokens, prompt.source, client.info());
+    report.seed = options.sampling.seed ? *options.sampling.seed : std::random_device{}();
+    report.prompt_tokens = encode(client, options, prompt);
+    check_ids(report.prompt_tokens, prompt.source, client.info().vocab_size);
+    check_room(report.prompt_tokens, prompt.source, client.info());
 
     {
         const InterruptGuard guard;
         if (options.json) {
             Generation(client, report, nullptr).run();
         } else {
-            StoryPrinter printer(options);
-            printer.print_prompt(prompt.text);
+            StoryPrinter printer(options.color, options.n_samples);
+            printer.print_prompt(prompt.text + (options.is_chat ? "\n" : ""));
             Generation(client, report, &printer).run();
+            printer.finish(options.sampling.draft_len > 0);
         }
     }
     if (options.json)

@@ -1,24 +1,17 @@
 // What a command found out, as plain data, and the ways to show it: JSON on stdout, a summary on stderr.
 #pragma once
 
-#include "cli/options.h"
+#include "cli/output/story_printer.h"
 
 #include <auspex/auspex_tools.h>
 
+#include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace auspex::cli {
-
-struct Completion {
-    std::vector<auspex_token> tokens; // the end token included
-    std::string text;                 // UTF-8, without the end token
-    auspex_stop_reason stop_reason = AUSPEX_STOP_NONE;
-    uint64_t seed = 0;
-};
 
 // Counts run over all completions. A time that is not available is absent.
 struct RunReport {
@@ -61,8 +54,23 @@ struct BenchReport {
 
 struct InfoReport {
     std::vector<auspex_device_info> devices;
-    std::vector<std::pair<std::string, auspex_model_info>> models; // (folder, description)
+    std::vector<std::pair<std::string, auspex_model_info>> models; // (path, description)
 };
+
+struct TokenizeReport {
+    std::vector<uint32_t> ids;
+    std::vector<std::string> pieces; // bytes, one for each id
+};
+
+struct ScoreReport {
+    std::vector<uint32_t> tokens;
+    std::vector<double> log_probs;                 // natural logarithms; one fewer than tokens
+    std::map<size_t, std::vector<float>> logits{}; // by position; empty: not asked for
+    bool has_logits = false;
+};
+
+// Mean of -log_probs, per token; absent for a single token.
+std::optional<double> mean_nll(const std::vector<double>& log_probs);
 
 std::optional<double> per_second(uint64_t count, std::optional<double> milliseconds);
 std::optional<double> ratio(uint64_t count, uint64_t of); // absent when `of` is 0
@@ -72,39 +80,15 @@ const char* stop_reason_name(auspex_stop_reason reason);  // as in JSON
 void print_json(const RunReport& report);
 void print_json(const BenchReport& report);
 void print_json(const InfoReport& report);
+void print_json(const TokenizeReport& report);
+void print_text_json(const std::string& text); // {"text": …}
+void print_json(const ScoreReport& report);
 
 // For people, at most 80 columns.
 void print_summary(const RunReport& report);  // stderr
 void print_table(const BenchReport& report);  // stdout
 void print_listing(const InfoReport& report); // stdout
-
-// Shows completions while they grow: text on stdout, tokens coloured by their origin, headers and legend on stderr.
-class StoryPrinter {
-  public:
-    explicit StoryPrinter(const RunOptions& options);
-    // Ends the last line; prints the legend when colours were used.
-    ~StoryPrinter();
-    StoryPrinter(const StoryPrinter&) = delete;
-    StoryPrinter& operator=(const StoryPrinter&) = delete;
-
-    // Only on a terminal: elsewhere stdout holds what was generated and nothing else.
-    void print_prompt(const std::string& text);
-    // Prints what is new. A completion is shown after the ones before it have ended.
-    void print(const std::vector<Completion>& completions);
-
-  private:
-    void begin(const Completion& completion);
-    void print_new_text(const Completion& completion);
-    void write(std::string_view text, const char* color);
-    void end_line();
-
-    size_t n_samples_;
-    bool is_terminal_, has_color_, error_has_color_, has_drafts_;
-    bool is_line_open_ = false;
-    // What has been shown.
-    size_t current_ = 0; // completion
-    bool has_begun_ = false;
-    size_t n_tokens_ = 0, n_bytes_ = 0;
-};
+void print_listing(const TokenizeReport& report);
+void print_listing(const ScoreReport& report);
 
 } // namespace auspex::cli

@@ -1,8 +1,9 @@
 // Reports as JSON. Absent values are null, keys keep the order they are written in.
-#include "cli/report.h"
+#include "cli/output/report.h"
 
 #include <nlohmann/json.hpp>
 
+#include <cmath>
 #include <cstdio>
 
 namespace auspex::cli {
@@ -19,7 +20,7 @@ Json or_null(std::optional<double> value) {
 
 // A float's own digits, not those of the nearest double.
 Json from_float(float value) {
-    return std::stod(format("%.7g", static_cast<double>(value)));
+    return std::stod(shortest(value));
 }
 
 Json or_null(const std::string& text) {
@@ -73,7 +74,7 @@ void print_json(const RunReport& report) {
                        {"draft_n", report.draft_n},
                        {"draft_n_accepted", report.draft_n_accepted},
                        {"first_token_ms", or_null(report.first_token_ms)}};
-    json["speculation"] = {{"draft_len", report.options.draft_len},
+    json["speculation"] = {{"draft_len", report.options.sampling.draft_len},
                            {"rounds", report.rounds},
                            {"acceptance_rate", or_null(ratio(report.draft_n_accepted, report.draft_n))},
                            {"tokens_per_round", or_null(ratio(report.predicted_n, report.rounds))},
@@ -142,8 +143,8 @@ void print_json(const InfoReport& report) {
                            {"numerics_id", device.numerics_id}});
     }
     Json models = Json::array();
-    for (const auto& [folder, model] : report.models) {
-        models.push_back({{"path", folder},
+    for (const auto& [path, model] : report.models) {
+        models.push_back({{"path", path},
                           {"shape", shape_json(model)},
                           {"tied_embedding", model.tied_embedding != 0},
                           {"rope_theta", from_float(model.rope_theta)},
@@ -154,6 +155,38 @@ void print_json(const InfoReport& report) {
                           {"cache_bytes_per_token", model.cache_bytes_per_token}});
     }
     print({{"schema", kSchema}, {"devices", devices}, {"models", models}});
+}
+
+void print_json(const TokenizeReport& report) {
+    Json pieces = Json::array();
+    for (const std::string& piece : report.pieces)
+        pieces.push_back(with_visible_bytes(piece));
+    print({{"ids", report.ids}, {"pieces", pieces}});
+}
+
+void print_text_json(const std::string& text) {
+    print({{"text", text}});
+}
+
+void print_json(const ScoreReport& report) {
+    Json log_probs = Json::array({nullptr}); // nothing precedes the first token
+    for (const double log_prob : report.log_probs)
+        log_probs.push_back(log_prob);
+    const std::optional<double> nll = mean_nll(report.log_probs);
+    Json json;
+    json["tokens"] = report.tokens;
+    json["logprobs"] = log_probs;
+    json["nll"] = or_null(nll);
+    json["perplexity"] = nll ? Json(std::exp(*nll)) : Json();
+    if (report.has_logits) {
+        Json& logits = json["logits"] = Json::object();
+        for (const auto& [position, values] : report.logits) {
+            Json& row = logits[std::to_string(position)] = Json::array();
+            for (const float value : values)
+                row.push_back(from_float(value));
+        }
+    }
+    print(json);
 }
 
 } // namespace auspex::cli

@@ -1,0 +1,216 @@
+// The flags that several commands share, and how a help looks.
+#include "cli/command_line/flags.h"
+
+#include "cli/terminal.h"
+
+namespace auspex::cli {
+
+namespace {
+
+constexpr size_t kLeft = 26, kRight = 80 - kLeft;
+
+std::string columns(const std::string& left, std::string right) {
+    std::string text = "  " + left;
+    text += text.size() < kLeft ? std::string(kLeft - text.size(), ' ') : "\n" + std::string(kLeft, ' ');
+    while (right.size() > kRight) {
+        const size_t space = right.rfind(' ', kRight);
+        if (space == std::string::npos) break;
+        text += right.substr(0, space) + "\n" + std::string(kLeft, ' ');
+        right.erase(0, space + 1);
+    }
+    return text + right + "\n";
+}
+
+void add_weight_type(CLI::App& app, const std::string& names, const std::string& help, auspex_weight_type& target) {
+    add_choice<auspex_weight_type>(app, names, "TYPE", help, target, weight_types());
+}
+
+} // namespace
+
+const char* const kExitCodes = "Exit codes:\n"
+                               "  0    success\n"
+                               "  1    internal error, or the output could not be written\n"
+                               "  2    a flag or its value is wrong\n"
+                               "  3    a file or model is missing, damaged or unsupported, or the pair does\n"
+                               "       not match\n"
+                               "  4    the device is missing, unusable, lost or out of memory\n"
+                               "  5    the prompt does not fit the context\n"
+                               "  130  interrupted by Ctrl-C\n";
+
+std::string short_name(const std::string& flag) {
+    return flag == kTwoLetterFlag.second ? kTwoLetterFlag.first : flag;
+}
+
+std::string Help::make_option(const CLI::Option* option, bool is_positional) const {
+    if (is_positional) return columns(option->get_name(true, false), option->get_description());
+    std::string names = option->get_name(false, true);
+    if (names == kTwoLetterFlag.second) names = short_name(names) + "," + names;
+    if (!option->get_option_text().empty()) names += " " + option->get_option_text();
+    return columns(names, option->get_description());
+}
+
+std::string Help::make_subcommand(const CLI::App* command) const {
+    return columns(command->get_name(), command->get_description());
+}
+
+std::string Help::make_usage(const CLI::App* app, std::string name) const {
+    const bool is_root = app->get_parent() == nullptr;
+    std::string usage = "\nUsage: auspex " + (is_root ? std::string("COMMAND") : name);
+    for (const CLI::Option* positional :
+         app->get_options([](const CLI::Option* option) { return option->get_positional(); }))
+        usage += " " + positional->get_name(true, false);
+    return usage + " [OPTIONS]\n";
+}
+
+void add_value(CLI::App& app, const std::string& names, const std::string& value_name, const std::string& help,
+               Parse parse) {
+    const std::string flag = short_name(names.substr(0, names.find(',')));
+    const std::function<void(const std::string&)> callback = [flag, parse](const std::string& text) {
+        parse(flag, text);
+    };
+    app.add_option_function(names, callback, help)
+        ->option_text(value_name)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
+
+void add_text(CLI::App& app, const std::string& names, const std::string& value_name, const std::string& help,
+              std::optional<std::string>& target) {
+    add_value(app, names, value_name, help, [&target](const std::string&, const std::string& text) { target = text; });
+}
+
+void add_target(CLI::App& app, Shared& shared, const std::string& otherwise) {
+    add_text(app, "-m,--model", "PATH", "Target model: a GGUF file or a Hugging Face folder; " + otherwise,
+             shared.target);
+}
+
+void add_draft(CLI::App& app, Shared& shared, const std::string& help) {
+    add_text(app, "--model-draft", "PATH", help, shared.draft);
+}
+
+void add_quant(CLI::App& app, auspex_weight_type& target) {
+    add_weight_type(app, "--quant",
+                    "Type of the target's matrices on the device, converted while loading: as-is, f16, bf16, q8_0, "
+                    "q6_k, q4_k or q4_0 (as-is)",
+                    target);
+}
+
+void add_models(CLI::App& app, Shared& shared, ModelOptions& models, const std::string& otherwise) {
+    add_target(app, shared, otherwise);
+    add_draft(app, shared, "Draft model, as -m; without it -m runs plainly");
+    add_quant(app, models.target_weights);
+    add_weight_type(app, "--draft-quant", "The same for the draft (as-is)", models.draft_weights);
+}
+
+void add_cache_type(CLI::App& app, auspex_cache_type& target) {
+    add_choice<auspex_cache_type>(app, "--cache-type", "", "Precision of the K/V cache (f16)", target,
+                                  {{"f16", AUSPEX_CACHE_F16}, {"f32", AUSPEX_CACHE_F32}, {"q8_0", AUSPEX_CACHE_Q8_0}});
+}
+
+void add_context(CLI::App& app, ModelOptions& models) {
+    add_number(app, "-c,--ctx-size", "Tokens of context; 0: the model's, at most 4096 (0)", models.context, 0,
+               kMaxTokens);
+}
+
+void add_device(CLI::App& app, ModelOptions& models) {
+    add_text(app, "--device", "N|NAME", "Device by number or by part of its name, as auspex info lists them",
+             models.device);
+    add_context(app, models);
+    add_cache_type(app, models.cache_type);
+}
+
+void add_prompt(CLI::App& app, PromptOptions& prompt, const std::string& help) {
+    add_text(app, "-p,--prompt", "TEXT", help, prompt.text);
+    add_text(app, "-f,--file", "FILE", "Text from a file (-: stdin); one line end at its end is dropped", prompt.file);
+    add_value(app, "--tokens", "1,2,3", "Token ids instead of text, verbatim",
+              [&prompt](const std::string& flag, const std::string& text) {
+                  prompt.tokens = parse_whole_list(flag, text, 0, 0xffffffffu);
+              });
+}
+
+void add_temperature(CLI::App& app, double& target) {
+    add_value(app, "--temp", "T", "Temperature; 0: greedy (0)",
+              [&target](const std::string& flag, const std::string& text) { target = parse_temperature(flag, text); });
+}
+
+void add_sampling(CLI::App& app, SamplingOptions& sampling, Shared& shared) {
+    add_value(app, "-n,--n-predict", "N",
+              format("Tokens to generate; -1: until the context is full (%u)", sampling.n_predict),
+              [&sampling](const std::string& flag, const std::string& text) {
+                  sampling.n_predict = parse_n_predict(flag, text);
+              });
+    add_temperature(app, sampling.temperature);
+    add_value(
+        app, "-s,--seed", "SEED", "Seed; -1: a random one (-1)",
+        [&sampling](const std::string& flag, const std::string& text) { sampling.seed = parse_seed(flag, text); });
+    add_value(app, "--draft-len", "K",
+              format("Drafts per round, 0 to %u (%u)", AUSPEX_MAX_DRAFT_LEN, sampling.draft_len),
+              [&shared](const std::string& flag, const std::string& text) {
+                  shared.draft_len = static_cast<uint32_t>(parse_whole(flag, text, 0, AUSPEX_MAX_DRAFT_LEN));
+              });
+    app.add_flag("--no-draft", shared.no_draft, "Plain decoding, as --draft-len 0");
+}
+
+void add_chat_format(CLI::App& app, ChatFormat& format) {
+    add_text(app, "--system", "TEXT", "System message of the conversation; \"\": none (the template's own)",
+             format.system);
+    std::vector<std::pair<std::string, std::string>> names;
+    for (const char* name : {"llama3", "llama3-plain", "llama2", "zephyr", "chatml"})
+        names.emplace_back(name, name);
+    add_choice<std::string>(app, "--chat-template", "NAME",
+                            "Layout of a conversation: llama3, llama3-plain, llama2, zephyr or chatml (what the "
+                            "model's own template is recognised as)",
+                            format.template_name, names);
+    add_text(app, "--date", "TEXT", "Date that llama3 tells the model, e.g. \"26 Jul 2024\" (today)", format.date);
+}
+
+void add_color(CLI::App& app, ColorMode& target) {
+    add_choice<ColorMode>(
+        app, "--color", "", "Colour tokens by how they came about; auto: on a terminal unless NO_COLOR is set (auto)",
+        target, {{"auto", ColorMode::automatic}, {"always", ColorMode::always}, {"never", ColorMode::never}});
+}
+
+std::string bundled_model(const char* name) {
+    const std::string folder = executable_folder() + "/../share/auspex/pair/" + name;
+    if (!is_folder(folder))
+        throw Failure(kExitFile, "the bundled model " + folder + " is missing: name a model with -m");
+    return folder;
+}
+
+void check_paths(const Shared& shared) {
+    for (const auto& [flag, path] : {std::pair{"-m", &shared.target}, std::pair{"-md", &shared.draft}})
+        if (*path && (*path)->empty())
+            throw Failure(kExitUsage, std::string(flag) + " \"\": expected a GGUF file or a model folder");
+}
+
+void check_prompt(const PromptOptions& prompt) {
+    const int n_prompts = int{prompt.text.has_value()} + int{prompt.file.has_value()} + int{!prompt.tokens.empty()};
+    if (n_prompts > 1) throw Failure(kExitUsage, "-p, -f and --tokens exclude each other: give one of them");
+    if (prompt.text && prompt.text->empty()) throw Failure(kExitUsage, "-p: the prompt is empty");
+}
+
+void check_device(const ModelOptions& models) {
+    if (models.device && models.device->empty())
+        throw Failure(kExitUsage, "--device \"\": expected the number or a part of the name of a device");
+}
+
+void choose_models(const Shared& shared, bool has_target_shape, bool has_draft_shape, ModelOptions& models) {
+    if (shared.no_draft && shared.draft_len.value_or(0) > 0)
+        throw Failure(kExitUsage, "--no-draft and --draft-len contradict each other: give one of them");
+    if (has_target_shape && shared.target) throw Failure(kExitUsage, "--shape and -m exclude each other");
+    if (has_draft_shape && shared.draft) throw Failure(kExitUsage, "--draft-shape and -md exclude each other");
+    check_paths(shared);
+    check_device(models);
+
+    const bool is_plain = shared.no_draft || shared.draft_len == 0u;
+    models.is_bundled_pair = !shared.target && !shared.draft && !has_target_shape;
+    if (!has_target_shape) models.target = shared.target ? *shared.target : bundled_model("target");
+    if (is_plain || has_draft_shape) return;
+    if (shared.draft)
+        models.draft = *shared.draft;
+    else if (!shared.target && !has_target_shape)
+        models.draft = bundled_model("draft");
+    else if (shared.draft_len)
+        throw Failure(kExitUsage, format("--draft-len %u: expected a draft model too (-md PATH)", *shared.draft_len));
+}
+
+} // namespace auspex::cli

@@ -1,0 +1,31 @@
+// One line on stderr that shows how far something is. Nothing is shown where stderr is no terminal, nor before half a
+// second has passed; the line is cleared when the bar is destroyed.
+#pragma once
+
+#include <chrono>
+
+namespace auspex::cli {
+
+class ProgressBar {
+  public:
+    explicit ProgressBar(const char* label); // "loading"
+    ~ProgressBar();
+    ProgressBar(const ProgressBar&) = delete;
+    ProgressBar& operator=(const ProgressBar&) = delete;
+
+    // For the library; user_data is the bar.
+    static void callback(void* user_data, float fraction) { static_cast<ProgressBar*>(user_data)->draw(fraction); }
+
+  private:
+    void draw(float fraction); // 0…1
+
+    const char* label_;
+    bool is_shown_;
+    std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+    int percent_ = -1; // that is on the screen; -1: nothing
+};
+
+// Whether a line of stderr may be redrawn.
+bool can_redraw();
+
+} // namespace auspex::cli
