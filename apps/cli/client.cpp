@@ -36,6 +36,29 @@ Failure create_failure(auspex_status status, const std::string& line, const Mode
     return {exit_code_of(status), lacks_flag ? "--device " + *models.device + ": " + line : line};
 }
 
+const char* path_or_null(const std::string& path) {
+    return path.empty() ? nullptr : path.c_str();
+}
+
+// Points into request and log.
+auspex_engine_desc describe(const Client::Request& request, LibraryLog& log) {
+    auspex_engine_desc desc;
+    auspex_engine_desc_init(&desc, sizeof desc);
+    desc.header.next = request.synthetic;
+    desc.target_path = path_or_null(request.models.target);
+    desc.draft_path = path_or_null(request.models.draft);
+    desc.device = request.models.device ? request.models.device->c_str() : nullptr;
+    desc.max_sequences = request.max_sequences;
+    desc.max_context = request.models.context;
+    if (request.max_draft_len > 0) desc.max_draft_len = request.max_draft_len;
+    desc.cache_type = request.models.cache_type;
+    desc.target_weights = request.models.target_weights;
+    desc.draft_weights = request.models.draft_weights;
+    desc.log = LibraryLog::callback;
+    desc.log_user_data = &log;
+    return desc;
+}
+
 // Every error line about a model names it.
 std::string naming(const std::string& path, const std::string& line) {
     return line.find(path) != std::string::npos ? line : path + ": " + line;
@@ -91,22 +114,8 @@ auspex_model_info describe_model(const std::string& path, auspex_cache_type cach
 Client::Client(const Request& request) {
     const std::string cache = cache_folder();
     ProgressBar progress("loading");
-    auspex_engine_desc desc;
-    auspex_engine_desc_init(&desc, sizeof desc);
-    const auto path_or_null = [](const std::string& path) { return path.empty() ? nullptr : path.c_str(); };
-    desc.header.next = request.synthetic;
-    desc.target_path = path_or_null(request.models.target);
-    desc.draft_path = path_or_null(request.models.draft);
-    desc.device = request.models.device ? request.models.device->c_str() : nullptr;
-    desc.max_sequences = request.max_sequences;
-    desc.max_context = request.models.context;
-    if (request.max_draft_len > 0) desc.max_draft_len = request.max_draft_len;
-    desc.cache_type = request.models.cache_type;
-    desc.target_weights = request.models.target_weights;
-    desc.draft_weights = request.models.draft_weights;
+    auspex_engine_desc desc = describe(request, log_);
     desc.cache_folder = path_or_null(cache);
-    desc.log = LibraryLog::callback;
-    desc.log_user_data = &log_;
     desc.progress = ProgressBar::callback;
     desc.progress_user_data = &progress;
 
@@ -114,6 +123,16 @@ Client::Client(const Request& request) {
     if (status < 0) throw create_failure(status, log_.error_line(status), request.models);
     auspex_engine_info_init(&info_, sizeof info_);
     auspex_engine_get_info(engine_, &info_);
+}
+
+auspex_memory_plan plan_memory(const Client::Request& request) {
+    LibraryLog log;
+    const auspex_engine_desc desc = describe(request, log);
+    auspex_memory_plan plan;
+    auspex_memory_plan_init(&plan, sizeof plan);
+    const auspex_status status = auspex_plan_memory(&desc, &plan);
+    if (status < 0) throw create_failure(status, log.error_line(status), request.models);
+    return plan;
 }
 
 Client::~Client() {

@@ -73,6 +73,9 @@ class Client {
     auspex_engine_info info_{};
 };
 
+// What an engine for this request would take of its device; throws as Client does.
+auspex_memory_plan plan_memory(const Client::Request& request);
+
 // A vocabulary without an engine. Not movable, as Client.
 class Tokenizer {
   public:

@@ -27,9 +27,8 @@ constexpr const char* kQuantizeNotes = "Examples:\n"
 } // namespace
 
 void declare_info(CLI::App& app, InfoOptions& options, Shared& shared) {
-    add_target(app, shared, "it is described too");
-    add_draft(app, shared, "Describe this draft model too");
-    add_cache_type(app, options.models.cache_type);
+    add_models(app, shared, options.models, "it is described too, with the memory it would take");
+    add_device(app, options.models);
     app.add_flag("--json", options.json, "One JSON object");
     app.footer(kExitCodes);
 }
@@ -75,6 +74,7 @@ void declare_quantize(CLI::App& app, QuantizeOptions& options) {
 
 void complete(InfoOptions& options, const Shared& shared) {
     check_paths(shared);
+    check_device(options.models);
     options.models.target = shared.target.value_or("");
     options.models.draft = shared.draft.value_or("");
 }

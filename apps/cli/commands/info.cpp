@@ -1,4 +1,4 @@
-// auspex info: the devices Vulkan offers, and models as their headers describe them.
+// auspex info: the devices Vulkan offers, models as their headers describe them, and the memory they would take.
 #include "cli/client.h"
 #include "cli/output/report.h"
 
@@ -23,6 +23,8 @@ int info(const InfoOptions& options) {
     const bool found_none = report.devices.empty() && report.models.empty();
     const bool at_end = status == AUSPEX_ERROR_NOT_FOUND || status == AUSPEX_ERROR_NO_DEVICE;
     if (!at_end || found_none) throw Failure(kExitDevice, log.error_line(status));
+    if (!options.models.target.empty() && !report.devices.empty())
+        report.plan = plan_memory({.models = options.models, .max_draft_len = SamplingOptions().draft_len});
 
     if (options.json)
         print_json(report);

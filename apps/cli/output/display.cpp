@@ -121,6 +121,18 @@ void print_model(const std::string& path, const auspex_model_info& model) {
     print_field("cache per token", format_bytes(model.cache_bytes_per_token));
 }
 
+void print_plan(const auspex_memory_plan& plan) {
+    std::printf("memory of one sequence, context %u\n", plan.max_context);
+    const auto both = [](uint64_t target, uint64_t draft) {
+        return draft == 0 ? format_bytes(target) : format_bytes(target) + " target, " + format_bytes(draft) + " draft";
+    };
+    print_field("weights", both(plan.target_weights, plan.draft_weights));
+    print_field("caches", both(plan.target_cache, plan.draft_cache));
+    print_field("activations", format_bytes(plan.activations));
+    print_field("total", format_bytes(plan.total) + (plan.fits != 0 ? ", fits" : ", does not fit"));
+    print_field("device", format_bytes(plan.device_free_bytes) + " free of " + format_bytes(plan.device_bytes));
+}
+
 } // namespace
 
 std::optional<double> mean_nll(const std::vector<double>& log_probs) {
@@ -196,6 +208,7 @@ void print_listing(const InfoReport& report) {
     if (report.devices.empty()) std::printf("no Vulkan device\n");
     for (const auto& [path, model] : report.models)
         print_model(path, model);
+    if (report.plan) print_plan(*report.plan);
 }
 
 void print_listing(const TokenizeReport& report) {

@@ -35,7 +35,8 @@ void print(const Json& json) {
 Json device_json(const auspex_engine_info& engine) {
     return {{"name", engine.device_name},
             {"driver", engine.driver},
-            {"api_version", format_api_version(engine.api_version)}};
+            {"api_version", format_api_version(engine.api_version)},
+            {"memory_bytes", engine.device_memory_bytes}}; // reserved by this process
 }
 
 Json completion_json(const Completion& completion) {
@@ -154,7 +155,19 @@ void print_json(const InfoReport& report) {
                           {"weights_bytes", model.weights_bytes},
                           {"cache_bytes_per_token", model.cache_bytes_per_token}});
     }
-    print({{"schema", kSchema}, {"devices", devices}, {"models", models}});
+    Json memory = nullptr;
+    if (report.plan)
+        memory = {{"context", report.plan->max_context},
+                  {"target_weights", report.plan->target_weights},
+                  {"draft_weights", report.plan->draft_weights},
+                  {"target_cache", report.plan->target_cache},
+                  {"draft_cache", report.plan->draft_cache},
+                  {"activations", report.plan->activations},
+                  {"total", report.plan->total},
+                  {"device_bytes", report.plan->device_bytes},
+                  {"device_free_bytes", report.plan->device_free_bytes},
+                  {"fits", report.plan->fits != 0}};
+    print({{"schema", kSchema}, {"devices", devices}, {"models", models}, {"memory", memory}});
 }
 
 void print_json(const TokenizeReport& report) {

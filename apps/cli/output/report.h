@@ -55,6 +55,7 @@ struct BenchReport {
 struct InfoReport {
     std::vector<auspex_device_info> devices;
     std::vector<std::pair<std::string, auspex_model_info>> models; // (path, description)
+    std::optional<auspex_memory_plan> plan;                        // of one sequence of these models
 };
 
 struct TokenizeReport {
