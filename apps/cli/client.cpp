@@ -27,10 +27,19 @@ template <typename Unit, typename Call> auspex_status read_whole(std::vector<Uni
     return status;
 }
 
+// Of a function that was given a path and little else: what it calls a wrong argument is a wrong file. The line names
+// it.
+Failure model_failure(auspex_status status, const std::string& line, const std::string& path) {
+    return {status == AUSPEX_ERROR_INVALID_ARGUMENT ? kExitFile : exit_code_of(status),
+            line.find(path) != std::string::npos ? line : path + ": " + line};
+}
+
 // Adds the flag that the library cannot know.
 Failure create_failure(auspex_status status, const std::string& line, const ModelOptions& models) {
     if (status == AUSPEX_ERROR_INVALID_ARGUMENT && models.context > 0 && line.find("context") != std::string::npos)
         return {kExitUsage, format("-c %u: ", models.context) + line};
+    for (const std::string& path : {models.target, models.draft})
+        if (!path.empty() && line.starts_with(path)) return model_failure(status, line, path);
     const bool lacks_flag =
         status == AUSPEX_ERROR_NO_DEVICE && models.device && line.find("--device") == std::string::npos;
     return {exit_code_of(status), lacks_flag ? "--device " + *models.device + ": " + line : line};
@@ -106,7 +115,7 @@ auspex_model_info describe_model(const std::string& path, auspex_cache_type cach
     auspex_model_info_init(&info, sizeof info);
     const auspex_status status = auspex_model_describe(path.c_str(), cache_type, &info, LibraryLog::callback, &log);
     if (status < 0) {
-        throw Failure(exit_code_of(status), naming(path, log.error_line(status)));
+        throw model_failure(status, log.error_line(status), path);
     }
     return info;
 }
@@ -230,7 +239,7 @@ auspex_round_times Client::take_round_times(uint32_t draft_len) {
 
 Tokenizer::Tokenizer(const std::string& model) {
     const auspex_status status = auspex_tokenizer_open(model.c_str(), &tokenizer_, LibraryLog::callback, &log_);
-    if (status < 0) throw Failure(exit_code_of(status), naming(model, log_.error_line(status)));
+    if (status < 0) throw model_failure(status, log_.error_line(status), model);
 }
 
 Tokenizer::~Tokenizer() {

@@ -143,11 +143,17 @@ TEST(CliErrors, MissingModels) {
     expect_error({"bench", "-m", "/nonexistent"}, kFile, "/nonexistent");
     expect_error({"info", "-m", "/nonexistent"}, kFile, "/nonexistent");
     expect_error({"run", "-m", kTarget + "/config.json"}, kFile, "config.json");
-    for (const char* name : {"config.json", "model.safetensors", "tokenizer.model"}) {
+    for (const char* name : {"config.json", "model.safetensors"}) {
         const ModelCopy model(kDraft);
         model.remove(name);
         expect_error({"run", "-n", "2", "-m", model.path()}, kFile, model.file(name));
     }
+    const ModelCopy model(kDraft);
+    model.remove("tokenizer.model"); // other files would do as well
+    expect_error({"run", "-n", "2", "-m", model.path()}, kFile, model.path() + ": found neither tokenizer.model");
+    for (const char* command : {"tokenize", "score", "info"})
+        expect_error({command, "-m", kTarget + "/config.json"}, kFile, "config.json",
+                     {.input = "a", .has_input = true});
 }
 
 TEST(CliErrors, DamagedConfig) {

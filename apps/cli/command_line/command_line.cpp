@@ -49,7 +49,7 @@ std::string command_names(const CLI::App& root) {
     if (const auto unknown = root.remaining(true); !unknown.empty()) {
         if (chosen.empty() && !unknown.front().starts_with('-'))
             throw Failure(kExitUsage, unknown.front() + ": no such command; expected " + command_names(root));
-        throw Failure(kExitUsage, unknown.front() + ": no such argument" + advice);
+        throw Failure(kExitUsage, short_name(unknown.front()) + ": no such argument" + advice);
     }
     const std::string what = error.what();
     if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr && !chosen.empty())
