@@ -68,11 +68,6 @@ auspex_engine_desc describe(const Client::Request& request, LibraryLog& log) {
     return desc;
 }
 
-// Every error line about a model names it.
-std::string naming(const std::string& path, const std::string& line) {
-    return line.find(path) != std::string::npos ? line : path + ": " + line;
-}
-
 } // namespace
 
 ExitCode exit_code_of(auspex_status status) {
