@@ -1,6 +1,6 @@
 // The unstable C interface for our own apps: describing devices and models, tokenizers, scores, conversion, stage times.
 #include "api/engine_handle.h"
-#include "session/quantize_model.h"
+#include "session/models/quantize_model.h"
 #include "tokens/text_stream.h"
 
 #include <auspex/auspex_tools.h>

@@ -2,7 +2,7 @@
 // scheduler. Nothing here knows the C interface.
 #pragma once
 
-#include "session/open_models.h"
+#include "session/models/open_models.h"
 #include "session/scheduler.h"
 #include "session/scorer.h"
 #include "tokens/chat_template.h"

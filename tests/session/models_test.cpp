@@ -2,7 +2,7 @@
 // types, progress, end tokens, and conversion to GGUF and back.
 #include "model/model_files.h"
 #include "session/engine_fixture.h"
-#include "session/quantize_model.h"
+#include "session/models/quantize_model.h"
 
 #include <filesystem>
 

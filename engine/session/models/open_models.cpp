@@ -1,5 +1,5 @@
 // Opens, compares and trims.
-#include "session/open_models.h"
+#include "session/models/open_models.h"
 
 #include "model/checkpoint/tensor_roles.h"
 #include "tensor/device_format.h"

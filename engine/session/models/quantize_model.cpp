@@ -1,9 +1,9 @@
 // Names, order and keys as llama.cpp's converter writes them (gguf-py/gguf/constants.py, LlamaModel of convert_hf_to_gguf.py).
-#include "session/quantize_model.h"
+#include "session/models/quantize_model.h"
 
 #include "formats/gguf_writer.h"
 #include "model/checkpoint/tensor_roles.h"
-#include "session/open_models.h"
+#include "session/models/open_models.h"
 #include "tensor/quant_blocks.h"
 #include "tokens/bpe/tokenizer_json.h"
 #include "tokens/open_tokenizer.h"
