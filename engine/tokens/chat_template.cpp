@@ -288,7 +288,7 @@ Result<std::vector<uint32_t>> encode_chat(const Tokenizer& tokenizer, const std:
         const std::optional<uint32_t> token = tokenizer.control_token(part.text);
         if (!token)
             return Status(Code::mismatch, "chat template: found no control token " + in_quotes(part.text) +
-                                              " in the vocabulary, expected one; choose another with --chat-template");
+                                              " in the vocabulary, expected one; choose another chat template");
         ids.push_back(*token);
     }
     AUSPEX_TRY(flush());
