@@ -223,7 +223,7 @@ TEST(CliQuantize, OverwritesOnlyWhenTold) {
     // Under another name the input is still the input.
     std::filesystem::create_symlink(out, folder.file("link.gguf"));
     expect_error({"quantize", folder.file("link.gguf"), out, "--type", "q4_0", "-y"}, kUsage, "same file");
-    EXPECT_EQ(content(), written);
+    EXPECT_TRUE(content() == written) << "the file was touched";
 }
 
 TEST(CliQuantize, Refusals) {
