@@ -107,7 +107,7 @@ TEST(Devices, sharded_weights_change_no_bit) {
     ASSERT_TRUE(engine);
     EXPECT_GE(engine->target().weights().embedding.shards.size(), 3u);
     EXPECT_GE(engine->target().weights().lm_head.shards.size(), 3u);
-    EXPECT_GE(engine->target().weights().layers[0].gate_up.shards.size(), 2u);
+    EXPECT_GE(engine->target().weights().layers[0].gate_up.parts.at(0).shards.size(), 2u);
     EXPECT_GE(engine->draft()->weights().embedding.shards.size(), 1u);
     expect_equal(*engine, bits_of(*engine), native_bits());
 }
