@@ -50,6 +50,12 @@ class SharedLibrary {
     void* handle_;
 };
 
+// The machine's memory in bytes; available: what programs could still take without swapping. 0: not known.
+struct HostMemory {
+    uint64_t total = 0, available = 0;
+};
+HostMemory host_memory();
+
 // Monotonic time in nanoseconds.
 uint64_t now_ns();
 

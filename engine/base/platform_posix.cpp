@@ -10,9 +10,11 @@
 #include <sys/random.h>
 #endif
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <fstream>
 
 namespace auspex {
 namespace {
@@ -129,6 +131,20 @@ SharedLibrary::~SharedLibrary() {
 
 void* SharedLibrary::symbol(const char* name) const {
     return dlsym(handle_, name);
+}
+
+HostMemory host_memory() {
+    const auto page = static_cast<uint64_t>(std::max(sysconf(_SC_PAGESIZE), 0l));
+    HostMemory memory;
+    memory.total = memory.available = page * static_cast<uint64_t>(std::max(sysconf(_SC_PHYS_PAGES), 0l));
+    std::ifstream meminfo("/proc/meminfo"); // Linux: "MemAvailable:   12345 kB"; elsewhere all of it counts as available
+    std::string word;
+    while (meminfo >> word)
+        if (word == "MemAvailable:" && meminfo >> memory.available) {
+            memory.available = std::min(memory.available * 1024, memory.total);
+            break;
+        }
+    return memory;
 }
 
 uint64_t now_ns() {

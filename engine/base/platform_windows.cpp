@@ -130,6 +130,13 @@ uint64_t now_ns() {
     return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(since_start).count());
 }
 
+HostMemory host_memory() {
+    MEMORYSTATUSEX status = {};
+    status.dwLength = sizeof status;
+    if (!GlobalMemoryStatusEx(&status)) return {};
+    return {status.ullTotalPhys, status.ullAvailPhys};
+}
+
 uint64_t entropy_seed() {
     std::random_device device; // BCryptGenRandom underneath
     return (static_cast<uint64_t>(device()) << 32) | device();

@@ -1,6 +1,7 @@
 // Probes a physical device once.
 #include "device/device_caps.h"
 
+#include "base/platform.h"
 #include "device/device.h"
 
 #include <algorithm>
@@ -57,6 +58,13 @@ void probe_memory(const VkFunctions& vk, VkPhysicalDevice physical_device, bool 
         const uint64_t limit = has_budget ? std::min<uint64_t>(heap.size, budget.heapBudget[i]) : heap.size;
         caps.device_local_bytes = heap.size;
         caps.device_free_bytes = limit - std::min<uint64_t>(limit, has_budget ? budget.heapUsage[i] : 0);
+    }
+    if (caps.type != VK_PHYSICAL_DEVICE_TYPE_CPU) return;
+    // A CPU's heap is the machine's memory, whatever size the driver made up (lavapipe of Mesa 22: 2 GiB).
+    const HostMemory host = host_memory();
+    if (host.total > 0) {
+        caps.device_local_bytes = host.total;
+        caps.device_free_bytes = host.available;
     }
 }
 } // namespace
