@@ -96,7 +96,7 @@ TEST_F(Platform, seeds_differ) {
     EXPECT_NE(entropy_seed(), entropy_seed());
 }
 
-TEST(Platform, knows_the_machines_memory) {
+TEST_F(Platform, knows_the_machines_memory) {
     const HostMemory memory = host_memory();
     EXPECT_GT(memory.available, 64u << 20);
     EXPECT_GE(memory.total, memory.available);
