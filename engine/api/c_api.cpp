@@ -12,72 +12,11 @@ using namespace auspex;
 
 namespace {
 
-const auspex_header* find_extension(const auspex_header& header, auspex_struct_type type) {
-    for (auto* at = static_cast<const auspex_header*>(header.next); at; at = static_cast<const auspex_header*>(at->next))
-        if (at->type == type) return at;
-    return nullptr;
-}
-
-bool has_name(const char* const* names, uint32_t n, const char* name) {
-    return std::any_of(names, names + n, [&](const char* other) { return std::strcmp(other, name) == 0; });
-}
-
-BorrowedDevice borrow(const auspex_vulkan_device& host) {
-    BorrowedDevice device;
-    device.get_instance_proc_addr = host.get_instance_proc_addr;
-    device.instance = host.instance;
-    device.physical_device = host.physical_device;
-    device.device = host.device;
-    device.queue = host.queue;
-    device.queue_family = host.queue_family;
-    device.api_version = host.api_version;
-    for (auto* at = host.enabled_features ? static_cast<const VkBaseInStructure*>(host.enabled_features->pNext) : nullptr; at; at = at->pNext) {
-        VkBool32 size_control = VK_FALSE, full = VK_FALSE;
-        if (at->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES) {
-            auto* features = reinterpret_cast<const VkPhysicalDeviceSubgroupSizeControlFeatures*>(at);
-            size_control = features->subgroupSizeControl;
-            full = features->computeFullSubgroups;
-        } else if (at->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES) {
-            auto* features = reinterpret_cast<const VkPhysicalDeviceVulkan13Features*>(at);
-            size_control = features->subgroupSizeControl;
-            full = features->computeFullSubgroups;
-        }
-        bool available = host.api_version >= VK_API_VERSION_1_3 ||
-                         has_name(host.enabled_extensions, host.enabled_extension_count, "VK_EXT_subgroup_size_control");
-        if (size_control && full && available) device.subgroup_size_control = true;
-    }
-    if (host.enabled_features) device.shader_int64 = host.enabled_features->features.shaderInt64 == VK_TRUE;
-    if (host.lock_queue) device.lock_queue = [lock = host.lock_queue, data = host.user_data] { lock(data); };
-    if (host.unlock_queue) device.unlock_queue = [unlock = host.unlock_queue, data = host.user_data] { unlock(data); };
-    return device;
-}
-
-std::optional<SyntheticModel> synthetic(const auspex_synthetic_shape& shape) {
-    if (shape.hidden_size == 0) return std::nullopt;
-    SyntheticModel model;
-    model.config.hidden_size = shape.hidden_size;
-    model.config.n_layers = shape.n_layers;
-    model.config.n_heads = shape.n_heads;
-    model.config.n_kv_heads = shape.n_kv_heads;
-    model.config.head_dim = shape.head_dim;
-    model.config.ffn_size = shape.ffn_size;
-    model.config.vocab_size = shape.vocab_size;
-    model.config.max_position = shape.max_position;
-    model.config.tied_embedding = shape.tied_embedding != 0;
-    model.dtype = shape.dtype == 0 ? DType::f32 : shape.dtype == 1 ? DType::f16 : DType::bf16;
-    model.seed = shape.seed;
-    model.scale = shape.scale;
-    return model;
-}
-
-// For what is wrong before the engine is asked.
-auspex_status refuse(const auspex_engine* engine, const char* why) {
-    return engine ? to_public({Code::invalid_argument, why}, engine->engine->log()) : AUSPEX_ERROR_INVALID_ARGUMENT;
-}
 const char* const kNoSequence = "the sequence does not exist, or a pointer that must be set is NULL";
-const char* const kNoStruct = "a struct is NULL or was not initialised by its auspex_..._init";
 
-auspex_status make_request(const Engine& engine, const auspex_sequence_desc* desc, bool fork, SequenceRequest& request) {
+enum class RequestKind { create, fork, append };
+
+auspex_status make_request(const Engine& engine, const auspex_sequence_desc* desc, RequestKind kind, SequenceRequest& request) {
     auspex_sequence_desc d;
     auspex_sequence_desc_init(&d, sizeof d);
     if (!read_struct(desc, AUSPEX_TYPE_SEQUENCE_DESC, d)) return to_public({Code::invalid_argument, kNoStruct}, engine.log());
@@ -85,13 +24,15 @@ auspex_status make_request(const Engine& engine, const auspex_sequence_desc* des
     request.sampling = {d.temperature, d.seed};
     request.draft_len = d.draft_len;
     request.ignore_eos = d.ignore_eos != 0;
-    if (fork && (d.prompt_tokens || d.prompt_text_bytes > 0))
+    if (kind == RequestKind::fork && (d.prompt_tokens || d.prompt_text_bytes > 0))
         return to_public({Code::invalid_argument, "a fork takes its source's tokens; its own prompt must be empty"}, engine.log());
     if (d.prompt_tokens) {
         request.prompt.assign(d.prompt_tokens, d.prompt_tokens + d.prompt_token_count);
     } else if (d.prompt_text) {
-        if (d.prompt_text_bytes == 0) return to_public({Code::invalid_argument, "the prompt is empty, expected some text"}, engine.log());
-        auto tokens = engine.tokenize({d.prompt_text, d.prompt_text_bytes}, true);
+        const bool create = kind == RequestKind::create;
+        if (create && d.prompt_text_bytes == 0) return to_public({Code::invalid_argument, "the prompt is empty, expected some text"}, engine.log());
+        if (d.prompt_text_bytes == 0) return AUSPEX_OK;
+        auto tokens = engine.tokenize({d.prompt_text, d.prompt_text_bytes}, create);
         if (!tokens.ok()) return to_public(tokens.status(), engine.log());
         request.prompt = std::move(tokens).value();
     }
@@ -100,13 +41,6 @@ auspex_status make_request(const Engine& engine, const auspex_sequence_desc* des
 
 LiveSequence* find(auspex_engine* engine, auspex_sequence sequence) {
     return engine ? engine->engine->scheduler().find(sequence.id) : nullptr;
-}
-
-// Copies up to capacity ids; capacity when they did not fit.
-auspex_status give_tokens(const std::vector<uint32_t>& from, uint32_t* tokens, size_t capacity, size_t* count) {
-    *count = from.size();
-    std::copy_n(from.begin(), std::min(capacity, from.size()), tokens);
-    return tokens && capacity < from.size() ? AUSPEX_ERROR_CAPACITY : AUSPEX_OK;
 }
 
 double ms_between(uint64_t from, uint64_t to) {
@@ -159,6 +93,11 @@ auspex_status auspex_sequence_desc_init(auspex_sequence_desc* desc, size_t size)
         value.draft_len = 4;
     });
 }
+auspex_status auspex_chat_turn_init(auspex_chat_turn* turn, size_t size) {
+    return init_struct(turn, size, AUSPEX_TYPE_CHAT_TURN, [](auspex_chat_turn& value) {
+        value.first = 1;
+    });
+}
 auspex_status auspex_sequence_stats_init(auspex_sequence_stats* stats, size_t size) {
     return init_struct(stats, size, AUSPEX_TYPE_SEQUENCE_STATS);
 }
@@ -177,32 +116,7 @@ auspex_status auspex_engine_create(const auspex_engine_desc* desc, auspex_engine
         if (!read_struct(desc, AUSPEX_TYPE_ENGINE_DESC, d)) return AUSPEX_ERROR_INVALID_ARGUMENT;
         Logger log = make_logger(d.log, d.log_user_data);
         EngineDesc inner;
-        if (d.target_path) inner.target_path = d.target_path;
-        if (d.draft_path) inner.draft_path = d.draft_path;
-        if (d.device) inner.device.device = d.device;
-        inner.max_sequences = d.max_sequences;
-        inner.max_context = d.max_context;
-        inner.max_draft_len = d.max_draft_len;
-        const std::optional<DType> cache_dtype = cache_dtype_of(d.cache_type);
-        if (!cache_dtype)
-            return to_public({Code::invalid_argument, "cache_type is " + std::to_string(static_cast<uint32_t>(d.cache_type)) +
-                                                          ", expected AUSPEX_CACHE_F16, AUSPEX_CACHE_F32 or AUSPEX_CACHE_Q8_0"}, log);
-        inner.cache_dtype = *cache_dtype;
-        if (d.cache_folder) inner.cache_folder = d.cache_folder;
-        if (d.progress) inner.progress = [&d](float fraction) { d.progress(d.progress_user_data, fraction); };
-        if (auto* host = find_extension(d.header, AUSPEX_TYPE_VULKAN_DEVICE)) {
-            auspex_vulkan_device device;
-            auspex_vulkan_device_init(&device, sizeof device);
-            if (!read_struct(reinterpret_cast<const auspex_vulkan_device*>(host), AUSPEX_TYPE_VULKAN_DEVICE, device)) return to_public({Code::invalid_argument, kNoStruct}, log);
-            inner.borrowed = borrow(device);
-        }
-        if (auto* models = find_extension(d.header, AUSPEX_TYPE_SYNTHETIC_MODELS)) {
-            auspex_synthetic_models shapes;
-            auspex_synthetic_models_init(&shapes, sizeof shapes);
-            if (!read_struct(reinterpret_cast<const auspex_synthetic_models*>(models), AUSPEX_TYPE_SYNTHETIC_MODELS, shapes)) return to_public({Code::invalid_argument, kNoStruct}, log);
-            inner.target_synthetic = synthetic(shapes.target);
-            inner.draft_synthetic = synthetic(shapes.draft);
-        }
+        if (auto status = read_engine_desc(d, log, inner); status != AUSPEX_OK) return status;
         auto made = Engine::create(inner, log);
         if (!made.ok()) return to_public(made.status(), log);
         *engine = new auspex_engine{std::move(made).value()};
@@ -266,10 +180,26 @@ auspex_status auspex_engine_wait(auspex_engine* engine, uint32_t timeout_ms) {
 auspex_status auspex_engine_tokenize(auspex_engine* engine, const char* text, size_t text_bytes, int add_bos, uint32_t* tokens,
                                      size_t capacity, size_t* count) {
     return guard([&] {
-        if (!engine || (!text && text_bytes > 0) || !count || (!tokens && capacity > 0)) return refuse(engine, "a pointer that must be set is NULL");
+        if (!engine || (!text && text_bytes > 0) || !count || (!tokens && capacity > 0)) return refuse(engine, kNoPointer);
         auto ids = engine->engine->tokenize({text ? text : "", text_bytes}, add_bos != 0);
         if (!ids.ok()) return to_public(ids.status(), engine->engine->log());
-        return give_tokens(ids.value(), tokens, capacity, count);
+        return give(ids.value(), tokens, capacity, count);
+    });
+}
+
+auspex_status auspex_engine_encode_chat(auspex_engine* engine, const auspex_chat_turn* turn, uint32_t* tokens, size_t capacity, size_t* count) {
+    return guard([&] {
+        if (!engine || !count || (!tokens && capacity > 0)) return refuse(engine, kNoPointer);
+        auspex_chat_turn t;
+        auspex_chat_turn_init(&t, sizeof t);
+        if (!read_struct(turn, AUSPEX_TYPE_CHAT_TURN, t)) return refuse(engine, kNoStruct);
+        if (!t.user) return refuse(engine, "user is NULL, expected what the user says");
+        ChatTurn inner = {.first = t.first != 0, .system = t.system ? t.system : "", .date = t.date ? t.date : "", .user = t.user};
+        std::optional<std::string> layout;
+        if (t.template_name) layout = t.template_name;
+        auto ids = engine->engine->encode_chat(std::move(inner), layout, t.system == nullptr, t.answer_ended != 0);
+        if (!ids.ok()) return to_public(ids.status(), engine->engine->log());
+        return give(ids.value(), tokens, capacity, count);
     });
 }
 
@@ -277,7 +207,7 @@ auspex_status auspex_sequence_create(auspex_engine* engine, const auspex_sequenc
     return guard([&] {
         if (!engine || !sequence) return refuse(engine, "the pointer to the new sequence is NULL");
         SequenceRequest request;
-        auspex_status status = make_request(*engine->engine, desc, false, request);
+        auspex_status status = make_request(*engine->engine, desc, RequestKind::create, request);
         if (status != AUSPEX_OK) return status;
         auto id = engine->engine->create_sequence(std::move(request));
         if (!id.ok()) return to_public(id.status(), engine->engine->log());
@@ -290,12 +220,22 @@ auspex_status auspex_sequence_fork(auspex_engine* engine, auspex_sequence source
     return guard([&] {
         if (!engine || !sequence) return refuse(engine, "the pointer to the new sequence is NULL");
         SequenceRequest request;
-        auspex_status status = make_request(*engine->engine, desc, true, request);
+        auspex_status status = make_request(*engine->engine, desc, RequestKind::fork, request);
         if (status != AUSPEX_OK) return status;
         auto id = engine->engine->fork_sequence(source.id, std::move(request));
         if (!id.ok()) return to_public(id.status(), engine->engine->log());
         sequence->id = id.value();
         return AUSPEX_OK;
+    });
+}
+
+auspex_status auspex_sequence_append(auspex_engine* engine, auspex_sequence sequence, const auspex_sequence_desc* desc) {
+    return guard([&] {
+        if (!find(engine, sequence)) return refuse(engine, kNoSequence);
+        SequenceRequest request;
+        auspex_status status = make_request(*engine->engine, desc, RequestKind::append, request);
+        if (status != AUSPEX_OK) return status;
+        return to_public(engine->engine->append_sequence(sequence.id, std::move(request)), engine->engine->log());
     });
 }
 
@@ -348,7 +288,7 @@ auspex_status auspex_sequence_get_prompt(auspex_engine* engine, auspex_sequence 
     return guard([&] {
         LiveSequence* live = find(engine, sequence);
         if (!live || !count || (!tokens && capacity > 0)) return refuse(engine, kNoSequence);
-        return give_tokens({live->tokens.begin(), live->tokens.begin() + live->prompt_n}, tokens, capacity, count);
+        return give(std::vector<uint32_t>(live->tokens.begin(), live->tokens.begin() + live->prompt_n), tokens, capacity, count);
     });
 }
 
@@ -369,6 +309,8 @@ auspex_status auspex_sequence_get_stats(const auspex_engine* engine, auspex_sequ
         value.draft_ms = live->stats.draft_ms;
         value.verify_ms = live->stats.verify_ms;
         value.accept_ms = live->stats.accept_ms;
+        value.prefilled_n = live->prefilled_n;
+        value.total_n = static_cast<uint32_t>(live->tokens.size());
         std::copy(live->stats.accepted_histogram.begin(), live->stats.accepted_histogram.end(), value.accepted_histogram);
         return write_struct(stats, AUSPEX_TYPE_SEQUENCE_STATS, value) ? AUSPEX_OK : refuse(engine, kNoStruct);
     });

@@ -1,5 +1,7 @@
-// What auspex_engine* points to, and what the enumerations of its description mean inside.
+// What auspex_engine* points to, and what both interfaces say of it and read from their enumerations.
 #pragma once
+
+#include "api/guard.h"
 
 #include "session/engine.h"
 
@@ -11,12 +13,42 @@ struct auspex_engine {
     std::unique_ptr<auspex::Engine> engine;
 };
 
-// nullopt: not one of the enumeration's values.
-inline std::optional<auspex::DType> cache_dtype_of(auspex_cache_type type) {
+namespace auspex {
+
+inline const char* const kNoStruct = "a struct is NULL or was not initialised by its auspex_..._init";
+inline const char* const kNoPointer = "a pointer that must be set is NULL";
+inline const char* const kNoWeightType = "a weight type is not one of auspex_weight_type";
+
+// For what is wrong before the engine is asked.
+inline auspex_status refuse(const auspex_engine* engine, const char* why) {
+    return engine ? to_public({Code::invalid_argument, why}, engine->engine->log()) : AUSPEX_ERROR_INVALID_ARGUMENT;
+}
+
+// False: no such type. AS_IS leaves `out` empty.
+inline bool to_dtype(auspex_weight_type type, std::optional<DType>& out) {
     switch (type) {
-    case AUSPEX_CACHE_F16: return auspex::DType::f16;
-    case AUSPEX_CACHE_F32: return auspex::DType::f32;
-    case AUSPEX_CACHE_Q8_0: return auspex::DType::q8_0;
+    case AUSPEX_WEIGHTS_AS_IS: return true;
+    case AUSPEX_WEIGHTS_F16: out = DType::f16; return true;
+    case AUSPEX_WEIGHTS_BF16: out = DType::bf16; return true;
+    case AUSPEX_WEIGHTS_Q8_0: out = DType::q8_0; return true;
+    case AUSPEX_WEIGHTS_Q4_0: out = DType::q4_0; return true;
+    case AUSPEX_WEIGHTS_Q4_K: out = DType::q4_k; return true;
+    case AUSPEX_WEIGHTS_Q6_K: out = DType::q6_k; return true;
+    default: return false;
+    }
+}
+
+// Tells the log and answers what is wrong with `d`, whose log is `log`; the pointers in it must live as long as `inner`.
+auspex_status read_engine_desc(const auspex_engine_desc& d, const Logger& log, EngineDesc& inner);
+
+// nullopt: not one of the enumeration's values.
+inline std::optional<DType> cache_dtype_of(auspex_cache_type type) {
+    switch (type) {
+    case AUSPEX_CACHE_F16: return DType::f16;
+    case AUSPEX_CACHE_F32: return DType::f32;
+    case AUSPEX_CACHE_Q8_0: return DType::q8_0;
     default: return std::nullopt;
     }
 }
+
+} // namespace auspex

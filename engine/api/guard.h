@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/status.h"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -72,6 +73,13 @@ template <size_t N> void copy_text(char (&to)[N], const std::string& from) {
     size_t n = from.size() < N - 1 ? from.size() : N - 1;
     for (size_t i = 0; i < n; ++i) to[i] = from[i];
     to[n] = '\0';
+}
+
+// Copies as much of a list or text as fits; capacity when that is not all. *count is the number needed.
+template <typename From, typename T> auspex_status give(const From& from, T* to, size_t capacity, size_t* count) {
+    *count = from.size();
+    std::copy_n(from.begin(), std::min(capacity, from.size()), to);
+    return to && capacity < from.size() ? AUSPEX_ERROR_CAPACITY : AUSPEX_OK;
 }
 
 inline Logger make_logger(auspex_log_callback callback, void* user_data) {

@@ -1,10 +1,15 @@
-// The unstable C interface for our own apps: describing devices and models, stage times.
+// The unstable C interface for our own apps: describing devices and models, tokenizers, scores, conversion, stage times.
 #include "api/engine_handle.h"
-#include "api/guard.h"
+#include "session/quantize_model.h"
+#include "tokens/text_stream.h"
 
 #include <auspex/auspex_tools.h>
 
 using namespace auspex;
+
+struct auspex_tokenizer {
+    std::unique_ptr<Tokenizer> tokenizer;
+};
 
 extern "C" {
 
@@ -13,6 +18,9 @@ auspex_status auspex_device_info_init(auspex_device_info* info, size_t size) {
 }
 auspex_status auspex_model_info_init(auspex_model_info* info, size_t size) {
     return init_struct(info, size, AUSPEX_TYPE_MODEL_INFO);
+}
+auspex_status auspex_score_options_init(auspex_score_options* options, size_t size) {
+    return init_struct(options, size, AUSPEX_TYPE_SCORE_OPTIONS);
 }
 auspex_status auspex_synthetic_models_init(auspex_synthetic_models* models, size_t size) {
     return init_struct(models, size, AUSPEX_TYPE_SYNTHETIC_MODELS);
@@ -53,16 +61,46 @@ auspex_status auspex_device_describe(uint32_t index, auspex_device_info* info, a
     });
 }
 
+auspex_status auspex_memory_plan_init(auspex_memory_plan* plan, size_t size) {
+    return init_struct(plan, size, AUSPEX_TYPE_MEMORY_PLAN);
+}
+
+auspex_status auspex_plan_memory(const auspex_engine_desc* desc, auspex_memory_plan* plan) {
+    return guard([&] {
+        auspex_engine_desc d;
+        auspex_engine_desc_init(&d, sizeof d);
+        if (!read_struct(desc, AUSPEX_TYPE_ENGINE_DESC, d)) return AUSPEX_ERROR_INVALID_ARGUMENT;
+        Logger log = make_logger(d.log, d.log_user_data);
+        EngineDesc inner;
+        if (auto status = read_engine_desc(d, log, inner); status != AUSPEX_OK) return status;
+        auto made = Engine::plan(inner, log);
+        if (!made.ok()) return to_public(made.status(), log);
+        const MemoryPlan& p = made.value();
+        auspex_memory_plan value = {};
+        value.target_weights = p.target_weights;
+        value.draft_weights = p.draft_weights;
+        value.target_cache = p.target_cache;
+        value.draft_cache = p.draft_cache;
+        value.activations = p.activations;
+        value.total = p.total;
+        value.device_bytes = p.device_bytes;
+        value.device_free_bytes = p.device_free_bytes;
+        value.max_context = p.max_context;
+        value.fits = p.total <= p.device_free_bytes ? 1 : 0;
+        return write_struct(plan, AUSPEX_TYPE_MEMORY_PLAN, value) ? AUSPEX_OK : AUSPEX_ERROR_INVALID_ARGUMENT;
+    });
+}
+
 auspex_status auspex_model_describe(const char* path, auspex_cache_type cache_type, auspex_model_info* info,
                                     auspex_log_callback log_callback, void* log_user_data) {
     return guard([&] {
         const std::optional<DType> cache_dtype = cache_dtype_of(cache_type);
         if (!path || !cache_dtype) return AUSPEX_ERROR_INVALID_ARGUMENT;
         Logger log = make_logger(log_callback, log_user_data);
-        auto opened = open_huggingface_checkpoint(path);
+        auto opened = open_checkpoint(path);
         if (!opened.ok()) return to_public(opened.status(), log);
         const LlamaConfig& c = opened.value()->config();
-        const TensorInfo* matrix = opened.value()->find("model.embed_tokens.weight");
+        const WeightSummary weights = summarize_weights(*opened.value());
         auspex_model_info value = {};
         value.hidden_size = c.hidden_size;
         value.n_layers = c.n_layers;
@@ -75,9 +113,9 @@ auspex_status auspex_model_describe(const char* path, auspex_cache_type cache_ty
         value.tied_embedding = c.tied_embedding ? 1 : 0;
         value.rope_theta = c.rope_theta;
         value.rms_eps = c.rms_eps;
-        if (matrix) copy_text(value.dtype, std::string(dtype_name(matrix->dtype)));
+        copy_text(value.dtype, std::string(dtype_name(weights.matrix_type)));
         value.n_parameters = c.n_parameters();
-        value.weights_bytes = c.n_parameters() * (matrix ? dtype_bytes(matrix->dtype) : 2);
+        value.weights_bytes = weights.device_bytes;
         CacheShape shape = {.n_layers = c.n_layers,
                             .n_heads = c.n_heads,
                             .n_kv_heads = c.n_kv_heads,
@@ -89,6 +127,101 @@ auspex_status auspex_model_describe(const char* path, auspex_cache_type cache_ty
                             .n_pages = 1};
         value.cache_bytes_per_token = KvCache::bytes_per_token(shape);
         return write_struct(info, AUSPEX_TYPE_MODEL_INFO, value) ? AUSPEX_OK : AUSPEX_ERROR_INVALID_ARGUMENT;
+    });
+}
+
+auspex_status auspex_quantize_model(const char* path, const char* gguf_path, auspex_weight_type type, auspex_progress_callback progress,
+                                    void* progress_user_data, auspex_log_callback log_callback, void* log_user_data) {
+    return guard([&] {
+        if (!path || !gguf_path) return AUSPEX_ERROR_INVALID_ARGUMENT;
+        Logger log = make_logger(log_callback, log_user_data);
+        std::optional<DType> wanted;
+        if (!to_dtype(type, wanted)) return to_public({Code::unsupported, kNoWeightType}, log);
+        std::function<void(float)> report;
+        if (progress) report = [&](float fraction) { progress(progress_user_data, fraction); };
+        return to_public(quantize_model(path, gguf_path, wanted, report, log), log);
+    });
+}
+
+auspex_status auspex_tokenizer_open(const char* path, auspex_tokenizer** tokenizer, auspex_log_callback log_callback, void* log_user_data) {
+    return guard([&] {
+        if (!tokenizer) return AUSPEX_ERROR_INVALID_ARGUMENT;
+        *tokenizer = nullptr;
+        if (!path) return AUSPEX_ERROR_INVALID_ARGUMENT;
+        auto opened = open_tokenizer(path);
+        if (!opened.ok()) return to_public(opened.status(), make_logger(log_callback, log_user_data));
+        *tokenizer = new auspex_tokenizer{std::move(opened).value()};
+        return AUSPEX_OK;
+    });
+}
+
+void auspex_tokenizer_destroy(auspex_tokenizer* tokenizer) {
+    guard([&] {
+        delete tokenizer;
+        return AUSPEX_OK;
+    });
+}
+
+auspex_status auspex_tokenizer_encode(const auspex_tokenizer* tokenizer, const char* text, size_t text_bytes, int add_bos, int parse_control,
+                                      uint32_t* tokens, size_t capacity, size_t* count) {
+    return guard([&] {
+        if (!tokenizer || (!text && text_bytes > 0) || !count || (!tokens && capacity > 0)) return AUSPEX_ERROR_INVALID_ARGUMENT;
+        const Tokenizer& t = *tokenizer->tokenizer;
+        const std::string_view whole(text ? text : "", text_bytes);
+        auto ids = parse_control ? t.encode_with_controls(whole) : t.encode(whole);
+        if (!ids.ok()) return to_public(ids.status(), {});
+        if (add_bos && t.add_bos()) ids.value().insert(ids.value().begin(), t.bos_id());
+        return give(ids.value(), tokens, capacity, count);
+    });
+}
+
+auspex_status auspex_tokenizer_decode(const auspex_tokenizer* tokenizer, const uint32_t* tokens, size_t count, char* text, size_t capacity, size_t* bytes) {
+    return guard([&] {
+        if (!tokenizer || (!tokens && count > 0) || !bytes || (!text && capacity > 0)) return AUSPEX_ERROR_INVALID_ARGUMENT;
+        TextStream stream(*tokenizer->tokenizer, true);
+        std::string whole;
+        for (size_t i = 0; i < count; ++i) whole += stream.push(tokens[i]);
+        whole += stream.finish();
+        return give(whole, text, capacity, bytes);
+    });
+}
+
+auspex_status auspex_tokenizer_piece(const auspex_tokenizer* tokenizer, uint32_t id, char* text, size_t capacity, size_t* bytes, int* is_control) {
+    return guard([&] {
+        if (!tokenizer || !bytes || (!text && capacity > 0) || id >= tokenizer->tokenizer->vocab_size()) return AUSPEX_ERROR_INVALID_ARGUMENT;
+        const std::string piece = tokenizer->tokenizer->piece(id);
+        if (is_control) *is_control = piece.empty() ? 1 : 0;
+        return give(piece.empty() ? tokenizer->tokenizer->spelling(id) : piece, text, capacity, bytes);
+    });
+}
+
+uint32_t auspex_tokenizer_vocab_size(const auspex_tokenizer* tokenizer) {
+    return tokenizer ? tokenizer->tokenizer->vocab_size() : 0;
+}
+
+int auspex_tokenizer_adds_bos(const auspex_tokenizer* tokenizer, uint32_t* id) {
+    if (id) *id = tokenizer ? tokenizer->tokenizer->bos_id() : 0;
+    return tokenizer && tokenizer->tokenizer->add_bos() ? 1 : 0;
+}
+
+auspex_status auspex_engine_score(auspex_engine* engine, const uint32_t* tokens, size_t n, double* log_probs, const auspex_score_options* options) {
+    return guard([&] {
+        if (!engine || (!tokens && n > 0)) return refuse(engine, kNoPointer);
+        auspex_score_options o;
+        auspex_score_options_init(&o, sizeof o);
+        if (options && !read_struct(options, AUSPEX_TYPE_SCORE_OPTIONS, o)) return refuse(engine, kNoStruct);
+        const size_t* wanted = o.logit_positions;
+        const size_t n_wanted = o.logits ? o.logit_position_count : 0;
+        if (!wanted && n_wanted > 0) return refuse(engine, kNoPointer);
+        for (size_t i = 0; i < n_wanted; ++i)
+            if (wanted[i] >= n || (i > 0 && wanted[i] <= wanted[i - 1])) return refuse(engine, "logit_positions do not ascend, or are not below the number of tokens");
+        size_t next = 0;
+        auto each_row = [&](uint32_t row, std::span<const float> logits) {
+            if (log_probs && row + 1 < n) log_probs[row] = log_probability(logits, tokens[row + 1]);
+            if (next < n_wanted && wanted[next] == row) o.logits(o.user_data, wanted[next++], logits.data(), logits.size());
+            if (o.progress) o.progress(o.user_data, static_cast<float>(row + 1) / static_cast<float>(n));
+        };
+        return to_public(engine->engine->score({tokens, n}, each_row), engine->engine->log());
     });
 }
 

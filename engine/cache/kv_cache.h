@@ -56,6 +56,7 @@ class KvCache {
     uint32_t n_free_pages() const { return static_cast<uint32_t>(free_.size()); }
     uint32_t n_mapped_pages(uint32_t slot) const { return static_cast<uint32_t>(slots_[slot].size()); }
 
+    uint64_t bytes() const { return bytes_per_token(shape_) * shape_.page_size * shape_.n_pages; } // of the pools
     static uint64_t bytes_per_token(const CacheShape& shape); // K and V, all layers
 
   private:

@@ -28,6 +28,7 @@ void Buffer::release() {
     Device& device = *pool_->device_;
     device.vk.DestroyBuffer(device.handle, handle_, nullptr);
     handle_ = VK_NULL_HANDLE;
+    pool_->used_bytes_ -= size_;
     MemoryPool::Block& block = pool_->blocks_[block_];
     if (--block.live > 0) return;
     if (block.memory) device.vk.FreeMemory(device.handle, block.memory, nullptr);
@@ -122,8 +123,8 @@ Result<Buffer> MemoryPool::create(uint64_t bytes, MemoryUse use) {
         Block& block = blocks_[index];
         if (block.memory) AUSPEX_VK(*device_, BindBufferMemory(device_->handle, handle, block.memory, offset));
         block.used = offset + needs.size;
-        used_bytes_ += needs.size;
         block.live += 1;
+        used_bytes_ += info.size;
         buffer.pool_ = this;
         buffer.handle_ = handle;
         buffer.size_ = info.size;

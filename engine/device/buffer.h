@@ -64,7 +64,7 @@ class MemoryPool {
     Result<Buffer> create(uint64_t bytes, MemoryUse use);
 
     uint64_t reserved_bytes() const { return reserved_bytes_; } // in blocks, alive now
-    uint64_t used_bytes() const { return used_bytes_; }         // by buffers, ever made
+    uint64_t used_bytes() const { return used_bytes_; }         // by buffers, alive now
     bool rehearses() const { return rehearse_; }
 
   private:

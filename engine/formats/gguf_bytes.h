@@ -1,4 +1,4 @@
-// Numbers and texts of a GGUF file as bytes, whatever the machine's byte order and the bytes' alignment.
+// Limits, and numbers and texts of a GGUF file as bytes, whatever the machine's byte order and the bytes' alignment.
 #pragma once
 
 #include "formats/gguf.h"
@@ -9,6 +9,11 @@
 #include <string_view>
 
 namespace auspex {
+
+constexpr uint64_t gguf_max_entries = 65536; // keys and tensors each
+constexpr uint64_t gguf_max_key_bytes = 65535;
+constexpr uint64_t gguf_max_text_bytes = 64u << 20;
+constexpr uint64_t gguf_max_array_items = 16u << 20;
 
 // Bytes of one element; 0 for strings, arrays and ids that do not exist.
 constexpr uint64_t gguf_scalar_bytes(GgufType type) {

@@ -64,10 +64,10 @@ struct UnreadType {
     const char* name;
 };
 constexpr UnreadType unread_types[] = {
-    {9, "Q8_1"},    {15, "Q8_K"},   {16, "IQ2_XXS"}, {17, "IQ2_XS"}, {18, "IQ3_XXS"}, {19, "IQ1_S"}, {20, "IQ4_NL"},
-    {21, "IQ3_S"},  {22, "IQ2_S"},  {23, "IQ4_XS"},  {24, "I8"},     {25, "I16"},     {26, "I32"},   {27, "I64"},
-    {28, "F64"},    {29, "IQ1_M"},  {34, "TQ1_0"},   {35, "TQ2_0"},  {39, "MXFP4"},   {40, "NVFP4"}, {41, "Q1_0"},
-    {42, "Q2_0"},
+    {9, "Q8_1"},    {15, "Q8_K"},  {16, "IQ2_XXS"}, {17, "IQ2_XS"}, {18, "IQ3_XXS"}, {19, "IQ1_S"},
+    {20, "IQ4_NL"}, {21, "IQ3_S"}, {22, "IQ2_S"},   {23, "IQ4_XS"}, {24, "I8"},      {25, "I16"},
+    {26, "I32"},    {27, "I64"},   {28, "F64"},     {29, "IQ1_M"},  {34, "TQ1_0"},   {35, "TQ2_0"},
+    {39, "MXFP4"},  {40, "NVFP4"}, {41, "Q1_0"},    {42, "Q2_0"},
 };
 
 std::string type_text(uint32_t id) {
@@ -175,7 +175,8 @@ Result<Split> read_split(const GgufFile& file) {
     const auto number = contents.unsigned_value("split.no"), count = contents.unsigned_value("split.count");
     if (!count || *count > max_shards)
         return Status(Code::bad_file, file.path() + ": found a split.count that is no integer up to " +
-                                          std::to_string(max_shards) + ", expected the number of shards; split the model again");
+                                          std::to_string(max_shards) +
+                                          ", expected the number of shards; split the model again");
     if (*count <= 1) return Split{};
     if (!number || *number >= *count)
         return Status(Code::bad_file, file.path() + ": found no split.no below split.count " + std::to_string(*count) +
@@ -193,29 +194,31 @@ Result<std::vector<GgufFile>> open_shards(const std::string& path) {
     const std::string ending = shard_ending(split.number + 1, split.count);
     const std::string shard = "shard " + std::to_string(split.number + 1) + " of " + std::to_string(split.count);
     if (!path.ends_with(ending))
-        return Status(Code::bad_file, path + ": found " + shard + ", expected a name that ends in " + in_quotes(ending) +
-                                          "; give all shards the names they had");
+        return Status(Code::bad_file, path + ": found " + shard + ", expected a name that ends in " +
+                                          in_quotes(ending) + "; give all shards the names they had");
     const std::string stem = path.substr(0, path.size() - ending.size());
     if (split.number != 0)
-        return Status(Code::invalid_argument, path + ": found " + shard + ", expected the first; name " +
-                                                  stem + shard_ending(1, split.count));
+        return Status(Code::invalid_argument,
+                      path + ": found " + shard + ", expected the first; name " + stem + shard_ending(1, split.count));
     uint64_t n_tensors = files[0].contents().tensors.size();
     for (uint64_t i = 1; i < split.count; ++i) {
         const std::string name = stem + shard_ending(i + 1, split.count);
         if (!path_exists(name))
-            return Status(Code::not_found, name + ": found no such file, expected shard " + std::to_string(i + 1) + " of " +
-                                               std::to_string(split.count) + " beside the first; fetch it");
+            return Status(Code::not_found, name + ": found no such file, expected shard " + std::to_string(i + 1) +
+                                               " of " + std::to_string(split.count) + " beside the first; fetch it");
         AUSPEX_TRY_ASSIGN(file, GgufFile::open(name));
         AUSPEX_TRY_ASSIGN(its, read_split(file));
         if (its.number != i || its.count != split.count)
             return Status(Code::bad_file, name + ": found shard " + std::to_string(its.number + 1) + " of " +
-                                              std::to_string(its.count) + ", expected what its name says; fetch it again");
+                                              std::to_string(its.count) +
+                                              ", expected what its name says; fetch it again");
         n_tensors += file.contents().tensors.size();
         files.push_back(std::move(file));
     }
     const auto claimed = files[0].contents().unsigned_value("split.tensors.count");
     if (claimed != n_tensors)
-        return Status(Code::bad_file, path + ": found " + std::to_string(n_tensors) + " tensors in all shards, expected " +
+        return Status(Code::bad_file, path + ": found " + std::to_string(n_tensors) +
+                                          " tensors in all shards, expected " +
                                           (claimed ? std::to_string(*claimed) : "a split.tensors.count that says so") +
                                           "; they are not of one model, fetch them again");
     return files;
@@ -234,8 +237,9 @@ class Index {
                   [](const Entry& a, const Entry& b) { return a.tensor->name < b.tensor->name; });
         for (size_t i = 1; i < entries_.size(); ++i)
             if (entries_[i].tensor->name == entries_[i - 1].tensor->name)
-                return {Code::bad_file, entries_[i].file->path() + ": found the tensor " + in_quotes(entries_[i].tensor->name) +
-                                            " also in " + entries_[i - 1].file->path() + ", expected it once; fetch both again"};
+                return {Code::bad_file, entries_[i].file->path() + ": found the tensor " +
+                                            in_quotes(entries_[i].tensor->name) + " also in " +
+                                            entries_[i - 1].file->path() + ", expected it once; fetch both again"};
         return ok_status();
     }
 
@@ -255,7 +259,7 @@ class Index {
         for (const Entry& entry : entries_) {
             const std::string& name = entry.tensor->name;
             if (entry.taken || name.ends_with(".attn_rot_embd.weight")) continue; // frequencies that nobody reads
-            const std::string why = name.ends_with(".bias") ? "biases are not supported"
+            const std::string why = name.ends_with(".bias")                  ? "biases are not supported"
                                     : name.find("_exp") != std::string::npos ? "mixtures of experts are not supported"
                                                                              : "this kind of model is not supported";
             return {Code::unsupported, entry.file->path() + ": found the tensor " + in_quotes(name) +
@@ -269,8 +273,8 @@ class Index {
 };
 
 // Takes the tensor of a role, with everything it claims checked against the config.
-Result<GgufCheckpoint::Placed> take(Index& index, const LlamaConfig& config, const Role& role, const std::string& gguf_name,
-                                    const std::string& name, const std::string& path) {
+Result<GgufCheckpoint::Placed> take(Index& index, const LlamaConfig& config, const Role& role,
+                                    const std::string& gguf_name, const std::string& name, const std::string& path) {
     std::vector<uint64_t> shape = {size_of(config, role.rows)};
     if (role.cols != Dim::none) shape.push_back(size_of(config, role.cols));
     Index::Entry* entry = index.find(gguf_name);
@@ -286,21 +290,23 @@ Result<GgufCheckpoint::Placed> take(Index& index, const LlamaConfig& config, con
                                           shape_text(shape) + " from the file's own keys; convert the model again");
     const auto dtype = dtype_of(tensor.type);
     if (!dtype)
-        return Status(Code::unsupported, file + ": found type " + type_text(tensor.type) + at +
-                                             ", expected F32, F16, BF16, Q4_0 to Q8_0 or Q2_K to Q6_K; use another quantisation");
+        return Status(Code::unsupported,
+                      file + ": found type " + type_text(tensor.type) + at +
+                          ", expected F32, F16, BF16, Q4_0 to Q8_0 or Q2_K to Q6_K; use another quantisation");
     const bool vector = shape.size() == 1;
     if (vector && is_quantized(*dtype))
         return Status(Code::unsupported, file + ": found type " + std::string(dtype_name(*dtype)) + at +
                                              ", expected f32, f16 or bf16 for vectors; quantise the model again");
     const uint64_t cols = shape.back(), block = dtype_info(*dtype).block_elements;
     if (cols % block != 0)
-        return Status(Code::bad_file, file + ": found rows of " + std::to_string(cols) + " elements" + at + ", expected a multiple of " +
-                                          std::to_string(block) + " for " + std::string(dtype_name(*dtype)) + "; quantise the model again");
+        return Status(Code::bad_file, file + ": found rows of " + std::to_string(cols) + " elements" + at +
+                                          ", expected a multiple of " + std::to_string(block) + " for " +
+                                          std::string(dtype_name(*dtype)) + "; quantise the model again");
     const auto bytes = checked_mul(file_row_bytes(*dtype, cols), vector ? 1 : shape[0]);
     if (!bytes) return Status(Code::bad_file, file + ": found a size above 2^64" + at + ", expected a smaller tensor");
     AUSPEX_TRY_ASSIGN(place, entry->file->tensor_bytes(tensor, *bytes));
-    return GgufCheckpoint::Placed{{name, *dtype, std::move(shape), *bytes}, place,
-                                  role.order == RowOrder::same ? 0 : config.head_dim};
+    return GgufCheckpoint::Placed{
+        {name, *dtype, std::move(shape), *bytes}, place, role.order == RowOrder::same ? 0 : config.head_dim};
 }
 
 Status read_divisors(Index& index, LlamaConfig& config, const std::string& path) {
@@ -308,8 +314,9 @@ Status read_divisors(Index& index, LlamaConfig& config, const std::string& path)
     if (!entry) return ok_status();
     AUSPEX_TRY_ASSIGN(placed, take(index, config, divisors_role, divisors_role.gguf, divisors_role.gguf, path));
     if (placed.info.dtype != DType::f32)
-        return {Code::bad_file, entry->file->path() + ": found type " + std::string(dtype_name(placed.info.dtype)) + " at tensor " +
-                                    in_quotes(divisors_role.gguf) + ", expected f32; convert the model again"};
+        return {Code::bad_file, entry->file->path() + ": found type " + std::string(dtype_name(placed.info.dtype)) +
+                                    " at tensor " + in_quotes(divisors_role.gguf) +
+                                    ", expected f32; convert the model again"};
     config.rope_divisors.resize(placed.info.shape[0]);
     std::memcpy(config.rope_divisors.data(), placed.bytes.data(), placed.bytes.size());
     return ok_status();

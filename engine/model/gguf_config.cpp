@@ -122,7 +122,8 @@ Status check_kind(const Keys& keys) {
                           "\"llama\"; only Llama models are supported");
     AUSPEX_TRY(keys.text("general.type", type));
     if (type != "model")
-        return keys.wrong(Code::unsupported, "general.type", in_quotes(type), "\"model\"; name the file of the whole model");
+        return keys.wrong(Code::unsupported, "general.type", in_quotes(type),
+                          "\"model\"; name the file of the whole model");
     return ok_status();
 }
 
@@ -154,7 +155,8 @@ Status read_sizes(const Keys& keys, LlamaConfig& out) {
         } else if (key.field == &LlamaConfig::head_dim) {
             if (out.hidden_size % out.n_heads != 0)
                 return keys.wrong(Code::bad_file, "no " + name + ", and llama.embedding_length",
-                                  std::to_string(out.hidden_size) + " with llama.attention.head_count " + std::to_string(out.n_heads),
+                                  std::to_string(out.hidden_size) + " with llama.attention.head_count " +
+                                      std::to_string(out.n_heads),
                                   "a multiple, or " + name);
             value = out.hidden_size / out.n_heads;
         } else {

@@ -1,5 +1,5 @@
-// A Hugging Face folder as a checkpoint: config.json beside model.safetensors, or beside shards and the index that names
-// them. Files are mapped and read in place; what a safetensors header may claim is safetensors.cpp's business.
+// A Hugging Face folder as a checkpoint: config.json beside model.safetensors, or beside shards and the index that
+// names them. Files are mapped and read in place; what a safetensors header may claim is safetensors.cpp's business.
 #include "base/platform.h"
 #include "formats/gguf.h"
 #include "formats/json.h"
@@ -31,8 +31,10 @@ struct Placed {
 
 class HuggingfaceCheckpoint : public Checkpoint {
   public:
-    HuggingfaceCheckpoint(std::string folder, LlamaConfig config, std::vector<SafetensorsFile> files, std::vector<Placed> tensors)
-        : name_(std::move(folder)), config_(std::move(config)), files_(std::move(files)), tensors_(std::move(tensors)) {}
+    HuggingfaceCheckpoint(std::string folder, LlamaConfig config, std::vector<SafetensorsFile> files,
+                          std::vector<Placed> tensors)
+        : name_(std::move(folder)), config_(std::move(config)), files_(std::move(files)), tensors_(std::move(tensors)) {
+    }
 
     const LlamaConfig& config() const override { return config_; }
     const std::string& name() const override { return name_; }
@@ -63,8 +65,8 @@ class HuggingfaceCheckpoint : public Checkpoint {
     std::vector<Placed> tensors_; // sorted by name
 };
 
-// The file in `folder` that a user may have meant, or an empty text: GGUF before pickles, then the first by name. Looks at a
-// bounded number of entries.
+// The file in `folder` that a user may have meant, or an empty text: GGUF before pickles, then the first by name. Looks
+// at a bounded number of entries.
 std::string other_weights(const std::string& folder) {
     constexpr int max_looked_at = 4096;
     std::string best;
@@ -74,7 +76,8 @@ std::string other_weights(const std::string& folder) {
         const std::string name = it->path().filename().string();
         const bool gguf = is_gguf_path(name), best_is_gguf = is_gguf_path(best);
         const bool pickle = name.ends_with(".pth") || (name.starts_with("pytorch_model") && name.ends_with(".bin"));
-        if ((gguf && (!best_is_gguf || name < best)) || (pickle && (best.empty() || (!best_is_gguf && name < best)))) best = name;
+        if ((gguf && (!best_is_gguf || name < best)) || (pickle && (best.empty() || (!best_is_gguf && name < best))))
+            best = name;
     }
     return best;
 }
@@ -97,8 +100,9 @@ Status check_folder(const std::string& folder) {
     if (is_gguf_path(other))
         return {Code::unsupported, weights + ": found " + in_quotes(other) +
                                        ", a GGUF file, instead; to use it, name the file itself instead of its folder"};
-    return {Code::unsupported, weights + ": found " + in_quotes(other) +
-                                   ", a PyTorch pickle, instead; pickles can run code and are not read, convert it to safetensors"};
+    return {Code::unsupported,
+            weights + ": found " + in_quotes(other) +
+                ", a PyTorch pickle, instead; pickles can run code and are not read, convert it to safetensors"};
 }
 
 // Tensors in other types may be there (older files carry integer buffers), but not as weights.
@@ -117,10 +121,12 @@ Status check_weight_types(const SafetensorsFile& file, const std::string& path) 
 
 // ---- shards ---------------------------------------------------------------------------------------------------------
 
-// Names in an index come from outside: a plain name of a safetensors file in the same folder, nothing that leads elsewhere.
+// Names in an index come from outside: a plain name of a safetensors file in the same folder, nothing that leads
+// elsewhere.
 bool is_plain_name(const std::string& name) {
     if (!name.ends_with(".safetensors") || name.starts_with(".") || name.size() > 255) return false;
-    return std::all_of(name.begin(), name.end(), [](char c) { return c >= ' ' && c <= '~' && c != '/' && c != '\\' && c != ':'; });
+    return std::all_of(name.begin(), name.end(),
+                       [](char c) { return c >= ' ' && c <= '~' && c != '/' && c != '\\' && c != ':'; });
 }
 
 // weight_map of the index: tensor to file.
@@ -128,20 +134,22 @@ Result<std::map<std::string, std::string>> read_index(const std::string& path) {
     AUSPEX_TRY_ASSIGN(root, read_json_object(path, max_index_bytes));
     const auto map = root.find("weight_map");
     if (map == root.end() || !map->is_object())
-        return Status(Code::bad_file, path + ": found " + (map == root.end() ? "no weight_map" : "weight_map " + json_found(*map)) +
+        return Status(Code::bad_file, path + ": found " +
+                                          (map == root.end() ? "no weight_map" : "weight_map " + json_found(*map)) +
                                           ", expected an object of tensors and their files; fetch it again");
     std::map<std::string, std::string> files;
     for (const auto& [tensor, file] : map->items()) {
         if (!file.is_string() || !is_plain_name(file.get_ref<const std::string&>()))
-            return Status(Code::bad_file, path + ": found " + json_found(file) + " as the file of tensor " + in_quotes(tensor) +
+            return Status(Code::bad_file, path + ": found " + json_found(file) + " as the file of tensor " +
+                                              in_quotes(tensor) +
                                               ", expected the name of a safetensors file in the same folder");
         files.emplace(tensor, file.get<std::string>());
     }
     return files;
 }
 
-// Every file that the index names, once, in order of names. Tensors that only a shard's own header names count as well, as
-// they do in transformers.
+// Every file that the index names, once, in order of names. Tensors that only a shard's own header names count as well,
+// as they do in transformers.
 Result<std::vector<SafetensorsFile>> open_shards(const std::string& folder, std::vector<std::string>& paths) {
     const std::string index = folder + "/" + std::string(index_name);
     AUSPEX_TRY_ASSIGN(file_of, read_index(index));
@@ -156,16 +164,17 @@ Result<std::vector<SafetensorsFile>> open_shards(const std::string& folder, std:
         place = files.size();
         const std::string path = folder + "/" + name;
         if (!path_exists(path))
-            return Status(Code::not_found, path + ": found no such file, expected a shard named in " + std::string(index_name) +
-                                               "; check that the download is complete");
+            return Status(Code::not_found, path + ": found no such file, expected a shard named in " +
+                                               std::string(index_name) + "; check that the download is complete");
         AUSPEX_TRY_ASSIGN(file, SafetensorsFile::open(path));
         files.push_back(std::move(file));
         paths.push_back(path);
     }
     for (const auto& [tensor, name] : file_of)
         if (!files[names[name]].find(tensor))
-            return Status(Code::bad_file, folder + "/" + name + ": found no tensor " + in_quotes(tensor) + ", expected it because " +
-                                              std::string(index_name) + " says so; fetch both again");
+            return Status(Code::bad_file, folder + "/" + name + ": found no tensor " + in_quotes(tensor) +
+                                              ", expected it because " + std::string(index_name) +
+                                              " says so; fetch both again");
     return files;
 }
 
@@ -174,7 +183,8 @@ Result<std::unique_ptr<Checkpoint>> open_folder(const std::string& folder) {
     AUSPEX_TRY_ASSIGN(config, read_llama_config(folder));
     std::vector<std::string> paths;
     std::vector<SafetensorsFile> files;
-    if (const std::string whole = folder + "/" + std::string(weights_name); path_exists(whole)) { // before shards, as transformers
+    if (const std::string whole = folder + "/" + std::string(weights_name);
+        path_exists(whole)) { // before shards, as transformers
         AUSPEX_TRY_ASSIGN(file, SafetensorsFile::open(whole));
         files.push_back(std::move(file));
         paths.push_back(whole);
@@ -186,12 +196,16 @@ Result<std::unique_ptr<Checkpoint>> open_folder(const std::string& folder) {
     for (size_t i = 0; i < files.size(); ++i) {
         AUSPEX_TRY(check_weight_types(files[i], paths[i]));
         for (const SafetensorsEntry& entry : files[i].entries())
-            if (entry.dtype) tensors.push_back({{entry.name, *entry.dtype, entry.shape, entry.end - entry.begin}, files[i].bytes(entry), i});
+            if (entry.dtype)
+                tensors.push_back(
+                    {{entry.name, *entry.dtype, entry.shape, entry.end - entry.begin}, files[i].bytes(entry), i});
     }
-    std::sort(tensors.begin(), tensors.end(), [](const Placed& a, const Placed& b) { return a.info.name < b.info.name; });
+    std::sort(tensors.begin(), tensors.end(),
+              [](const Placed& a, const Placed& b) { return a.info.name < b.info.name; });
     for (size_t i = 1; i < tensors.size(); ++i)
         if (tensors[i].info.name == tensors[i - 1].info.name)
-            return Status(Code::bad_file, paths[tensors[i].file] + ": found the tensor " + in_quotes(tensors[i].info.name) + " also in " +
+            return Status(Code::bad_file, paths[tensors[i].file] + ": found the tensor " +
+                                              in_quotes(tensors[i].info.name) + " also in " +
                                               paths[tensors[i - 1].file] + ", expected it once; fetch both again");
     return std::unique_ptr<Checkpoint>(
         std::make_unique<HuggingfaceCheckpoint>(folder, std::move(config), std::move(files), std::move(tensors)));

@@ -73,7 +73,8 @@ Status read_eos(const json& value, const std::string& where, uint32_t vocab_size
 
 Status check_text(const json& value, const std::string& where, const std::string& key, const std::string& expected,
                   const std::string& advice) {
-    if (!value.is_string()) return wrong(Code::bad_file, where, key, json_found(value), "the text " + in_quotes(expected));
+    if (!value.is_string())
+        return wrong(Code::bad_file, where, key, json_found(value), "the text " + in_quotes(expected));
     if (value.get_ref<const std::string&>() == expected) return ok_status();
     return wrong(Code::unsupported, where, key, in_quotes(value.get_ref<const std::string&>()),
                  in_quotes(expected) + "; " + advice);
@@ -150,7 +151,8 @@ Result<Rope> read_rope_object(const json& object, const std::string& where, cons
                      "\"default\", \"linear\" or \"llama3\"; other kinds are not supported");
     }
     const auto real = [&](const char* key, const RealRange& range, float& out) -> Status {
-        if (!value_of(object, key)) return wrong(Code::bad_file, where, name, "without " + std::string(key), range_text(range));
+        if (!value_of(object, key))
+            return wrong(Code::bad_file, where, name, "without " + std::string(key), range_text(range));
         return read_real(object, where, name + "." + key, key, range, out);
     };
     RopeScaling& scaling = rope.scaling;
@@ -170,8 +172,8 @@ Result<Rope> read_rope_object(const json& object, const std::string& where, cons
     return rope;
 }
 
-// transformers ≥ 5 moves rope_theta and the scaling into one object, `rope_parameters`. Versions disagree about which of
-// two places counts, so both must say the same.
+// transformers ≥ 5 moves rope_theta and the scaling into one object, `rope_parameters`. Versions disagree about which
+// of two places counts, so both must say the same.
 Status read_rope(const json& root, const std::string& where, LlamaConfig& out) {
     for (const json* place : {&root, value_of(root, "rope_parameters"), value_of(root, "rope_scaling")}) {
         const json* share = place && place->is_object() ? value_of(*place, "partial_rotary_factor") : nullptr;

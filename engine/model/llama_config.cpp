@@ -42,7 +42,8 @@ Status check_rope(const LlamaConfig& config, const std::string& where) {
         return wrong(Code::bad_file, where, std::to_string(config.rope_divisors.size()), "rope divisors",
                      std::to_string(config.head_dim / 2) + ", half of the head size");
     for (size_t i = 0; i < config.rope_divisors.size(); ++i)
-        AUSPEX_TRY(check_real(where, "rope divisor [" + std::to_string(i) + "]", config.rope_divisors[i], rope_divisor_range));
+        AUSPEX_TRY(
+            check_real(where, "rope divisor [" + std::to_string(i) + "]", config.rope_divisors[i], rope_divisor_range));
     if (scaling.kind != RopeScaling::Kind::none)
         return wrong(Code::unsupported, where, "rope divisors", "beside another rope scaling", "one of them");
     return ok_status();

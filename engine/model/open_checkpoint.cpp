@@ -21,15 +21,18 @@ std::string folder_of(const std::string& path) {
 
 Result<std::unique_ptr<Checkpoint>> open_file(const std::string& path) {
     AUSPEX_TRY_ASSIGN(file, MappedFile::open(path));
-    const std::string_view start(reinterpret_cast<const char*>(file.bytes().data()), std::min<size_t>(file.bytes().size(), 4));
+    const std::string_view start(reinterpret_cast<const char*>(file.bytes().data()),
+                                 std::min<size_t>(file.bytes().size(), 4));
     if (is_gguf_path(path) || start == "GGUF") return open_gguf_checkpoint(path); // stores keep files under other names
     if (ends_with_any(path, {".safetensors", ".safetensors.index.json", "config.json"}))
-        return Status(Code::invalid_argument, path + ": found one file of a Hugging Face folder, expected the folder; name " +
-                                                  folder_of(path));
+        return Status(Code::invalid_argument,
+                      path + ": found one file of a Hugging Face folder, expected the folder; name " + folder_of(path));
     if (ends_with_any(path, {".pth", ".pt", ".bin", ".ckpt"}))
-        return Status(Code::unsupported, path + ": found a PyTorch file, expected GGUF or safetensors; pickles can run code and are "
-                                                "not read, convert it with llama.cpp's convert_hf_to_gguf.py or transformers");
-    return Status(Code::bad_file, path + ": found " + (start.empty() ? "an empty file" : in_quotes(start) + " at its start") +
+        return Status(Code::unsupported,
+                      path + ": found a PyTorch file, expected GGUF or safetensors; pickles can run code and are "
+                             "not read, convert it with llama.cpp's convert_hf_to_gguf.py or transformers");
+    return Status(Code::bad_file, path + ": found " +
+                                      (start.empty() ? "an empty file" : in_quotes(start) + " at its start") +
                                       ", expected a GGUF file or a Hugging Face folder");
 }
 
@@ -40,8 +43,9 @@ Result<std::unique_ptr<Checkpoint>> open_checkpoint(const std::string& path) {
         std::error_code error;
         if (std::filesystem::is_directory(path, error)) return open_huggingface_checkpoint(path);
         if (!path_exists(path))
-            return Status(Code::not_found, path + ": found no such file or folder, expected a GGUF file or a Hugging Face folder; "
-                                                  "check the path");
+            return Status(Code::not_found,
+                          path + ": found no such file or folder, expected a GGUF file or a Hugging Face folder; "
+                                 "check the path");
         return open_file(path);
     } catch (const std::bad_alloc&) {
         return Status(Code::out_of_host_memory, path + ": found no memory to open it");

@@ -26,10 +26,17 @@ uint32_t choose_batch(const DeviceCaps& caps, const LlamaConfig& config, uint32_
 }
 } // namespace
 
-Result<std::unique_ptr<Engine>> Engine::create(const EngineDesc& desc, const Logger& log) {
+Result<std::unique_ptr<Engine>> Engine::open(const EngineDesc& desc, OpenedModels& models, const Logger& log) {
     std::unique_ptr<Engine> engine(new Engine());
     engine->log_ = log;
-    AUSPEX_TRY(engine->open_models(desc));
+    AUSPEX_TRY_ASSIGN(opened, open_models({desc.target_path, desc.target_synthetic, desc.target_type}, {desc.draft_path, desc.draft_synthetic, desc.draft_type}));
+    models = std::move(opened);
+    engine->target_name_ = models.target->name();
+    engine->tokenizer_ = std::move(models.tokenizer);
+    engine->end_ids_ = std::move(models.end_ids);
+    if (engine->end_ids_.size() > gpu::kMaxStopIds)
+        return Status(Code::unsupported, engine->target_name_ + ": " + std::to_string(engine->end_ids_.size()) +
+                                             " end tokens are named, expected at most " + std::to_string(gpu::kMaxStopIds));
     if (desc.borrowed) {
         AUSPEX_TRY_ASSIGN(device, Device::adopt(*desc.borrowed, log));
         engine->device_ = std::move(device);
@@ -38,50 +45,47 @@ Result<std::unique_ptr<Engine>> Engine::create(const EngineDesc& desc, const Log
         engine->device_ = std::move(device);
     }
     if (desc.adjust_caps) desc.adjust_caps(engine->device_->caps);
-    AUSPEX_TRY(engine->build(desc));
+    Tuning tuning = choose_tuning(engine->device_->caps);
+    if (desc.adjust_tuning) desc.adjust_tuning(tuning);
+    AUSPEX_TRY_ASSIGN(kernels, KernelLibrary::create(*engine->device_, tuning, desc.cache_folder));
+    engine->kernels_ = std::move(kernels);
+    return engine;
+}
+
+Result<std::unique_ptr<Engine>> Engine::create(const EngineDesc& desc, const Logger& log) {
+    OpenedModels models;
+    AUSPEX_TRY_ASSIGN(engine, open(desc, models, log));
+    AUSPEX_TRY(engine->check_fits(desc, models));
+    AUSPEX_TRY_ASSIGN(plan, engine->build(desc, models, false));
+    engine->plan_ = plan;
     return engine;
 }
 
 Engine::~Engine() {
     if (kernels_) kernels_->save_cache();
-    scheduler_.reset();
-    turns_.reset(); // waits
+    take_down();
 }
 
-Status Engine::open_models(const EngineDesc& desc) {
-    auto open = [](const std::optional<SyntheticModel>& synthetic, const std::string& path) {
-        return synthetic ? make_synthetic_checkpoint(*synthetic) : open_huggingface_checkpoint(path);
-    };
-    if (!desc.target_synthetic && desc.target_path.empty()) return {Code::invalid_argument, "target_path is not set; expected a model folder"};
-    AUSPEX_TRY_ASSIGN(target, open(desc.target_synthetic, desc.target_path));
-    target_checkpoint_ = std::move(target);
-    if (desc.draft_synthetic || !desc.draft_path.empty()) {
-        AUSPEX_TRY_ASSIGN(draft, open(desc.draft_synthetic, desc.draft_path));
-        draft_checkpoint_ = std::move(draft);
-    }
-    if (!desc.target_synthetic) {
-        AUSPEX_TRY_ASSIGN(tokenizer, open_sentencepiece_tokenizer(desc.target_path));
-        tokenizer_ = std::move(tokenizer);
-        if (tokenizer_->vocab_size() > target_checkpoint_->config().vocab_size)
-            return {Code::mismatch, desc.target_path + ": tokenizer.model has " + std::to_string(tokenizer_->vocab_size()) +
-                                        " tokens, but config.json says vocab_size " + std::to_string(target_checkpoint_->config().vocab_size)};
-    }
-    if (!draft_checkpoint_) return ok_status();
-    if (tokenizer_ && !desc.draft_synthetic) {
-        AUSPEX_TRY_ASSIGN(draft_tokenizer, open_sentencepiece_tokenizer(desc.draft_path));
-        AUSPEX_TRY(check_same_vocabulary(*tokenizer_, desc.target_path, *draft_tokenizer, desc.draft_path));
-    }
-    const LlamaConfig &t = target_checkpoint_->config(), &d = draft_checkpoint_->config();
-    if (t.vocab_size != d.vocab_size)
-        return {Code::mismatch, draft_checkpoint_->name() + ": vocab_size is " + std::to_string(d.vocab_size) + ", expected " +
-                                    std::to_string(t.vocab_size) + " like the target " + target_checkpoint_->name()};
-    return ok_status();
+void Engine::take_down() {
+    scheduler_.reset();
+    turns_.reset(); // waits
+    buffers_ = {};
+    draft_.reset();
+    target_.reset();
+    memory_.reset();
 }
 
 Status Engine::load_model(const EngineDesc& desc, const Checkpoint& checkpoint, Uploader& uploader, uint32_t max_rows,
-                          std::unique_ptr<LlamaModel>& model) {
+                          std::pair<float, float> progress, std::unique_ptr<LlamaModel>& model) {
     const LlamaConfig& c = checkpoint.config();
-    AUSPEX_TRY_ASSIGN(weights, load_llama_weights(*device_, *memory_, uploader, checkpoint));
+    if (desc.progress && !uploader.rehearses())
+        uploader.progress = [&, begin = uploader.uploaded_bytes(), bytes = static_cast<double>(summarize_weights(checkpoint).device_bytes)](uint64_t done) {
+            const double part = std::min(1.0, static_cast<double>(done - begin) / bytes);
+            desc.progress(progress.first + (progress.second - progress.first) * static_cast<float>(part));
+        };
+    auto loaded = load_llama_weights(*device_, *memory_, uploader, checkpoint);
+    uploader.progress = nullptr; // what follows is no weight
+    if (!loaded.ok()) return loaded.status();
     uint32_t pages_per_slot = ceil_div(max_context_, kPageSize);
     CacheShape cache = {.n_layers = c.n_layers,
                         .n_heads = c.n_heads,
@@ -92,70 +96,98 @@ Status Engine::load_model(const EngineDesc& desc, const Checkpoint& checkpoint, 
                         .max_rows = max_context_,
                         .page_size = kPageSize,
                         .n_pages = max_sequences_ * pages_per_slot};
-    AUSPEX_TRY_ASSIGN(made, LlamaModel::create(*device_, *memory_, uploader, tuning(), std::move(weights), cache, max_rows));
+    AUSPEX_TRY_ASSIGN(made, LlamaModel::create(*device_, *memory_, uploader, tuning(), std::move(loaded).value(), cache, max_rows));
     model = std::move(made);
     return ok_status();
 }
 
-Status Engine::build(const EngineDesc& desc) {
-    const LlamaConfig& target = target_checkpoint_->config();
+Result<MemoryPlan> Engine::build(const EngineDesc& desc, const OpenedModels& models, bool rehearse) {
+    const LlamaConfig& target = models.target->config();
     uint32_t longest = target.max_position;
-    if (draft_checkpoint_) longest = std::min(longest, draft_checkpoint_->config().max_position);
+    if (models.draft) longest = std::min(longest, models.draft->config().max_position);
     if (desc.max_context > longest)
-        return {Code::invalid_argument, "a context of " + std::to_string(desc.max_context) + " tokens was asked for, expected at most " +
-                                            std::to_string(longest) + " of the model's"};
+        return Status(Code::invalid_argument, "a context of " + std::to_string(desc.max_context) + " tokens was asked for, expected at most " +
+                                                  std::to_string(longest) + " of the model's");
     if (desc.max_sequences == 0 || desc.max_sequences > 4096)
-        return {Code::invalid_argument, "max_sequences is " + std::to_string(desc.max_sequences) + ", expected 1 to 4096"};
+        return Status(Code::invalid_argument, "max_sequences is " + std::to_string(desc.max_sequences) + ", expected 1 to 4096");
     if (desc.max_draft_len > kMaxDraft)
-        return {Code::invalid_argument, "max_draft_len is " + std::to_string(desc.max_draft_len) + ", expected at most " + std::to_string(kMaxDraft)};
+        return Status(Code::invalid_argument, "max_draft_len is " + std::to_string(desc.max_draft_len) + ", expected at most " + std::to_string(kMaxDraft));
     max_context_ = desc.max_context ? desc.max_context : std::min(longest, kDefaultContext);
     max_sequences_ = desc.max_sequences;
-    max_draft_len_ = draft_checkpoint_ ? desc.max_draft_len : 0;
+    max_draft_len_ = models.draft ? desc.max_draft_len : 0;
 
-    memory_ = std::make_unique<MemoryPool>(*device_);
-    Tuning tuning = choose_tuning(device_->caps);
-    if (desc.adjust_tuning) desc.adjust_tuning(tuning);
-    AUSPEX_TRY_ASSIGN(kernels, KernelLibrary::create(*device_, tuning, desc.cache_folder));
-    kernels_ = std::move(kernels);
+    memory_ = std::make_unique<MemoryPool>(*device_, rehearse);
     AUSPEX_TRY_ASSIGN(uploader, Uploader::create(*device_, *memory_));
-    if (desc.progress) {
-        double bytes = static_cast<double>(target.n_parameters() + (draft_checkpoint_ ? draft_checkpoint_->config().n_parameters() : 0));
-        const TensorInfo* any = target_checkpoint_->find("model.embed_tokens.weight");
-        bytes *= any ? dtype_bytes(any->dtype) : 2;
-        uploader->progress = [bytes, report = desc.progress](uint64_t done) { report(static_cast<float>(std::min(1.0, static_cast<double>(done) / bytes))); };
-    }
+    const double target_bytes = static_cast<double>(summarize_weights(*models.target).device_bytes);
+    const double draft_bytes = models.draft ? static_cast<double>(summarize_weights(*models.draft).device_bytes) : 0;
+    const auto target_part = static_cast<float>(target_bytes / (target_bytes + draft_bytes));
 
-    uint64_t row_bytes = LlamaModel::activation_bytes_per_row(target, tuning, max_context_);
-    if (draft_checkpoint_) row_bytes = std::max(row_bytes, LlamaModel::activation_bytes_per_row(draft_checkpoint_->config(), tuning, max_context_));
+    uint64_t row_bytes = LlamaModel::activation_bytes_per_row(target, tuning(), max_context_);
+    if (models.draft) row_bytes = std::max(row_bytes, LlamaModel::activation_bytes_per_row(models.draft->config(), tuning(), max_context_));
     uint32_t batch = choose_batch(device_->caps, target, max_sequences_, max_draft_len_, row_bytes);
     uint32_t replay_rows = static_cast<uint32_t>(std::clamp<uint64_t>(device_->caps.max_storage_buffer_range / row_bytes / 8 * 8, 8, kPromptChunk));
-    AUSPEX_TRY(load_model(desc, *target_checkpoint_, *uploader, std::max(batch * (max_draft_len_ + 1), replay_rows), target_));
-    if (draft_checkpoint_) AUSPEX_TRY(load_model(desc, *draft_checkpoint_, *uploader, std::max(2 * batch, replay_rows), draft_));
+    AUSPEX_TRY(load_model(desc, *models.target, *uploader, std::max(batch * (max_draft_len_ + 1), replay_rows), {0.0f, target_part}, target_));
+    if (models.draft) AUSPEX_TRY(load_model(desc, *models.draft, *uploader, std::max(2 * batch, replay_rows), {target_part, 1.0f}, draft_));
     AUSPEX_TRY_ASSIGN(buffers, RoundBuffers::create(*memory_, *uploader, max_sequences_, max_context_, batch, max_draft_len_, target.vocab_size));
     buffers_ = std::move(buffers);
 
     const uint32_t max_commands = max_context_ + kCommandSlack;
-    RoundModels models = {*target_, draft_.get()};
-    AUSPEX_TRY_ASSIGN(turns, TurnQueue::create(*device_, *memory_, *uploader, *kernels_, models, buffers_, {batch, replay_rows, max_commands}));
+    RoundModels round_models = {*target_, draft_.get()};
+    AUSPEX_TRY_ASSIGN(turns, TurnQueue::create(*device_, *memory_, *uploader, *kernels_, round_models, buffers_, {batch, replay_rows, max_commands}));
     turns_ = std::move(turns);
-    Scheduler::Limits limits = {max_sequences_, max_context_, max_draft_len_, batch, replay_rows, target.eos_ids};
-    if (limits.stop_ids.size() > gpu::kMaxStopIds)
-        return {Code::unsupported, target_checkpoint_->name() + ": " + std::to_string(limits.stop_ids.size()) + " end tokens are named, expected at most " +
-                                       std::to_string(gpu::kMaxStopIds)};
-    scheduler_ = std::make_unique<Scheduler>(models, *turns_, max_commands, limits);
-    target_checkpoint_.reset();
-    draft_checkpoint_.reset();
-    return ok_status();
+    Scheduler::Limits limits = {max_sequences_, max_context_, max_draft_len_, batch, replay_rows, end_ids_};
+    scheduler_ = std::make_unique<Scheduler>(round_models, *turns_, max_commands, limits);
+
+    uploader.reset(); // its staging buffer goes
+    MemoryPlan plan = {.target_weights = target_->weights().bytes(),
+                       .draft_weights = draft_ ? draft_->weights().bytes() : 0,
+                       .target_cache = target_->cache().bytes(),
+                       .draft_cache = draft_ ? draft_->cache().bytes() : 0,
+                       .total = memory_->reserved_bytes(),
+                       .device_bytes = device_->caps.device_local_bytes,
+                       .device_free_bytes = device_->caps.device_free_bytes,
+                       .max_context = max_context_};
+    plan.activations = memory_->used_bytes() - plan.target_weights - plan.draft_weights - plan.target_cache - plan.draft_cache;
+    return plan;
 }
 
+namespace {
+Status no_tokenizer() {
+    return {Code::unsupported, "this engine's model is synthetic and has no tokenizer; give the prompt as token ids"};
+}
+
+// The layout of that name, or the one that the model's own template describes.
+Result<ChatTemplate> choose_layout(const Tokenizer& tokenizer, const std::string& model, const std::optional<std::string>& name) {
+    std::string known;
+    for (ChatTemplate one : {ChatTemplate::llama3, ChatTemplate::llama3_plain, ChatTemplate::llama2, ChatTemplate::zephyr, ChatTemplate::chatml})
+        known += (known.empty() ? "" : ", ") + std::string(chat_template_name(one));
+    if (name) {
+        if (auto chosen = chat_template_by_name(*name)) return *chosen;
+        return Status(Code::invalid_argument, "the chat template is " + in_quotes(*name) + ", expected one of " + known);
+    }
+    if (auto own = recognise_chat_template(tokenizer.chat_template())) return *own;
+    return Status(Code::unsupported, model + ": found " + (tokenizer.chat_template().empty() ? "no chat template" : "a chat template that is not known") +
+                                         "; name the one it was trained with: " + known);
+}
+} // namespace
+
 Result<std::vector<uint32_t>> Engine::tokenize(std::string_view text, bool add_bos) const {
-    if (!tokenizer_) return Status(Code::unsupported, "this engine's model is synthetic and has no tokenizer; give the prompt as token ids");
+    if (!tokenizer_) return no_tokenizer();
     AUSPEX_TRY_ASSIGN(tokens, tokenizer_->encode(text));
     if (add_bos && tokenizer_->add_bos()) tokens.insert(tokens.begin(), tokenizer_->bos_id());
     return tokens;
 }
 
-Status Engine::check_request(const SequenceRequest& request) const {
+Status Engine::check_tokens(std::span<const uint32_t> tokens) const {
+    for (size_t i = 0; i < tokens.size(); ++i)
+        if (tokens[i] >= target_->config().vocab_size)
+            return {Code::invalid_argument, "prompt token " + std::to_string(i) + " is " + std::to_string(tokens[i]) +
+                                                ", expected an id below the vocabulary's " + std::to_string(target_->config().vocab_size)};
+    return ok_status();
+}
+
+Status Engine::check_request(SequenceRequest& request) const {
+    if (device_->lost()) return device_->lost_status();
     if (!(request.sampling.temperature >= 0) || !std::isfinite(request.sampling.temperature))
         return {Code::invalid_argument, "temperature is " + std::to_string(request.sampling.temperature) + ", expected a number of at least 0"};
     // Below this, 1 / temperature times a logit leaves the range of f32.
@@ -163,18 +195,13 @@ Status Engine::check_request(const SequenceRequest& request) const {
         return {Code::invalid_argument, "temperature is " + std::to_string(request.sampling.temperature) + ", expected 0 or at least 0.0001"};
     if (draft_ && request.draft_len > max_draft_len_)
         return {Code::invalid_argument, "draft_len is " + std::to_string(request.draft_len) + ", expected at most max_draft_len " + std::to_string(max_draft_len_)};
-    return ok_status();
+    if (!draft_) request.draft_len = 0;
+    return check_tokens(request.prompt);
 }
 
 Result<uint64_t> Engine::create_sequence(SequenceRequest request) {
-    if (device_->lost()) return device_->lost_status();
     AUSPEX_TRY(check_request(request));
-    if (!draft_) request.draft_len = 0;
     if (request.prompt.empty()) return Status(Code::invalid_argument, "the prompt is empty, expected at least one token");
-    for (size_t i = 0; i < request.prompt.size(); ++i)
-        if (request.prompt[i] >= target_->config().vocab_size)
-            return Status(Code::invalid_argument, "prompt token " + std::to_string(i) + " is " + std::to_string(request.prompt[i]) +
-                                                      ", expected an id below the vocabulary's " + std::to_string(target_->config().vocab_size));
     if (request.prompt.size() >= max_context_)
         return Status(Code::capacity, "the prompt has " + std::to_string(request.prompt.size()) + " tokens, which leaves no room in the context of " +
                                           std::to_string(max_context_) + "; shorten it or raise the context");
@@ -182,11 +209,41 @@ Result<uint64_t> Engine::create_sequence(SequenceRequest request) {
 }
 
 Result<uint64_t> Engine::fork_sequence(uint64_t source, SequenceRequest request) {
-    if (device_->lost()) return device_->lost_status();
     AUSPEX_TRY(check_request(request));
-    if (!draft_) request.draft_len = 0;
     if (!request.prompt.empty()) return Status(Code::invalid_argument, "a fork takes its source's tokens; its own prompt must be empty");
     return scheduler_->fork(source, std::move(request), tokenizer_.get());
+}
+
+Status Engine::append_sequence(uint64_t id, SequenceRequest request) {
+    AUSPEX_TRY(check_request(request));
+    return scheduler_->append(id, std::move(request), tokenizer_.get());
+}
+
+Result<std::vector<uint32_t>> Engine::encode_chat(ChatTurn turn, const std::optional<std::string>& layout, bool default_system, bool answer_ended) const {
+    if (!tokenizer_) return no_tokenizer();
+    AUSPEX_TRY_ASSIGN(chosen, choose_layout(*tokenizer_, target_name_, layout));
+    if (default_system && !layout) turn.system = default_system_text(tokenizer_->chat_template());
+    std::vector<ChatPart> parts;
+    if (!turn.first) {
+        parts = chat_closing(chosen);
+        // What the answer ended with stands for the token that would end it.
+        if (answer_ended && !parts.empty() && parts[0].kind == ChatPart::Kind::control) parts.erase(parts.begin());
+    }
+    const std::vector<ChatPart> opening = chat_opening(chosen, turn);
+    parts.insert(parts.end(), opening.begin(), opening.end());
+    return auspex::encode_chat(*tokenizer_, parts);
+}
+
+Status Engine::score(std::span<const uint32_t> tokens, const Scorer::EachRow& each_row, uint32_t chunk) {
+    if (device_->lost()) return device_->lost_status();
+    if (tokens.empty()) return {Code::invalid_argument, "there are no tokens to score, expected at least one"};
+    AUSPEX_TRY(check_tokens(tokens));
+    if (tokens.size() > max_context_)
+        return {Code::capacity, std::to_string(tokens.size()) + " tokens were to be scored, expected at most the context of " + std::to_string(max_context_)};
+    return scheduler_->with_free_slot(static_cast<uint32_t>(tokens.size()), [&](uint32_t slot, std::span<const PageChange> pages) {
+        Scorer scorer(*device_, *kernels_, {*target_, draft_.get()}, buffers_, slot);
+        return scorer.run(tokens, pages, chunk, each_row);
+    });
 }
 
 } // namespace auspex

@@ -2,8 +2,10 @@
 // scheduler. Nothing here knows the C interface.
 #pragma once
 
+#include "session/open_models.h"
 #include "session/scheduler.h"
-#include "tokens/tokenizer.h"
+#include "session/scorer.h"
+#include "tokens/chat_template.h"
 
 namespace auspex {
 
@@ -11,6 +13,7 @@ struct EngineDesc {
     std::string target_path;
     std::string draft_path; // empty: none
     std::optional<SyntheticModel> target_synthetic, draft_synthetic; // instead of the paths
+    std::optional<DType> target_type, draft_type; // of matrices, converted while loading; none: as the files have them
     DeviceChoice device;
     std::optional<BorrowedDevice> borrowed; // instead of `device`
     uint32_t max_sequences = 1;
@@ -24,14 +27,33 @@ struct EngineDesc {
     std::function<void(Tuning&)> adjust_tuning;
 };
 
+// What an engine takes of the device's memory, in bytes.
+struct MemoryPlan {
+    uint64_t target_weights = 0, draft_weights = 0;
+    uint64_t target_cache = 0, draft_cache = 0;
+    uint64_t activations = 0; // scratch of passes and rounds, slot states, what host and GPU exchange
+    uint64_t total = 0;       // reserved for all of it, in the blocks that the device is asked for
+    uint64_t device_bytes = 0, device_free_bytes = 0; // of the device's largest heap
+    uint32_t max_context = 0; // tokens
+};
+
 class Engine {
   public:
+    // out_of_device_memory before anything is uploaded when the plan exceeds what is free; the message says what would fit.
     static Result<std::unique_ptr<Engine>> create(const EngineDesc& desc, const Logger& log);
+    // Builds the same engine without its memory: opens the device and the files' headers, reads no weights.
+    static Result<MemoryPlan> plan(const EngineDesc& desc, const Logger& log);
     ~Engine();
 
     Result<std::vector<uint32_t>> tokenize(std::string_view text, bool add_bos) const;
     Result<uint64_t> create_sequence(SequenceRequest request);
     Result<uint64_t> fork_sequence(uint64_t source, SequenceRequest request);
+    Status append_sequence(uint64_t id, SequenceRequest request);
+    // The tokens from the end of the answer before (answer_ended: with its end token) to the assistant's words. `system`
+    // and `layout` none: the model's own; unsupported when that is not known.
+    Result<std::vector<uint32_t>> encode_chat(ChatTurn turn, const std::optional<std::string>& layout, bool default_system, bool answer_ended) const;
+    // Logits of rows [0, tokens.size()), as if they had been generated; see Scorer. Waits.
+    Status score(std::span<const uint32_t> tokens, const Scorer::EachRow& each_row, uint32_t chunk = Scorer::kDefaultChunk);
 
     Scheduler& scheduler() { return *scheduler_; }
     const Scheduler& scheduler() const { return *scheduler_; }
@@ -45,27 +67,35 @@ class Engine {
     const LlamaModel* draft() const { return draft_.get(); }
     RoundBuffers& buffers() { return buffers_; }
     const Tokenizer* tokenizer() const { return tokenizer_.get(); }
+    const std::vector<uint32_t>& end_ids() const { return end_ids_; } // tokens that end an answer, ascending
     const Tuning& tuning() const { return kernels_->tuning(); }
     uint32_t max_context() const { return max_context_; }
     uint32_t max_draft_len() const { return max_draft_len_; }
     uint32_t max_sequences() const { return max_sequences_; }
     uint64_t reserved_bytes() const { return memory_->reserved_bytes(); }
+    const MemoryPlan& memory_plan() const { return plan_; }
     const Logger& log() const { return log_; }
 
   private:
     Engine() = default;
-    Status open_models(const EngineDesc& desc);
+    static Result<std::unique_ptr<Engine>> open(const EngineDesc& desc, OpenedModels& models, const Logger& log);
     Status load_model(const EngineDesc& desc, const Checkpoint& checkpoint, Uploader& uploader, uint32_t max_rows,
-                      std::unique_ptr<LlamaModel>& model);
-    Status build(const EngineDesc& desc);
-    Status check_request(const SequenceRequest& request) const;
+                      std::pair<float, float> progress, std::unique_ptr<LlamaModel>& model); // from, to
+    Result<MemoryPlan> build(const EngineDesc& desc, const OpenedModels& models, bool rehearse);
+    void take_down(); // what build made
+    Status check_fits(const EngineDesc& desc, const OpenedModels& models);
+    std::string what_fits(const EngineDesc& desc, const OpenedModels& models, const MemoryPlan& plan);
+    Status check_tokens(std::span<const uint32_t> tokens) const;
+    Status check_request(SequenceRequest& request) const; // without a draft model nothing is drafted
 
     Logger log_;
     std::unique_ptr<Device> device_;
     std::unique_ptr<MemoryPool> memory_;
     std::unique_ptr<KernelLibrary> kernels_;
-    std::unique_ptr<Checkpoint> target_checkpoint_, draft_checkpoint_; // until loaded
     std::unique_ptr<Tokenizer> tokenizer_;                             // none for synthetic models
+    std::vector<uint32_t> end_ids_;
+    std::string target_name_; // for messages
+    MemoryPlan plan_;
     std::unique_ptr<LlamaModel> target_, draft_;
     RoundBuffers buffers_;
     std::unique_ptr<TurnQueue> turns_;

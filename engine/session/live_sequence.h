@@ -27,22 +27,42 @@ struct OutputToken {
     uint32_t text_bytes; // of the text stream that this token completed
 };
 
+// Which rows use the prompt kernels, for life: of every part that was put in, all but the last token, together with the
+// token before the part, which nothing had evaluated. The others use the row family.
+class PromptRows {
+  public:
+    // [begin, end) joins; begin is not below what joined before.
+    void add(uint32_t begin, uint32_t end);
+    bool contains(uint32_t row) const;
+    // The first row at or behind `row` that takes the other path than `row`.
+    uint32_t end_of_path(uint32_t row) const;
+
+  private:
+    struct Range {
+        uint32_t begin, end;
+    };
+    std::vector<Range> ranges_; // ascending, apart, not empty
+};
+
 struct LiveSequence {
     uint64_t id = 0;
     uint32_t slot = 0;
     SequenceRequest request;
     std::vector<uint32_t> tokens; // known: prompt and generated
-    uint32_t prompt_n = 0;        // tokens before generation began
-    uint32_t prompt_rows = 0;     // rows below use the prompt kernels, for life
+    uint32_t prompt_n = 0;        // tokens before the latest generation began
+    PromptRows prompt_rows;
     uint64_t fork_of = 0;         // waits to be copied from this sequence; 0: no
+    uint32_t fork_rows = 0;       // that are copied then
+    uint32_t life = 0;            // counts appends: rounds queued in an earlier life say nothing
 
-    bool admitted = false;        // the GPU was told of it
+    bool admitted = false;        // the GPU was told of it, as of this life
     uint32_t target_rows = 0;     // rows of the target cache that are evaluated or queued, while the prompt is read
     uint32_t target_len = 0;      // rows committed, as of the last round read
     uint32_t draft_rows = 0;      // rows of the draft cache, as of the last round read or replay queued
     uint32_t unread_rounds = 0;   // queued, not yet read
     uint32_t unread_rows = 0;     // rows those may add at most
     uint64_t last_turn = 0;       // that it took part in
+    uint32_t prefilled_n = 0;     // rows read through the target by prompt turns in this life
     StopReason stop = StopReason::none;
 
     std::optional<TextStream> stream; // none: the engine has no tokenizer
@@ -53,12 +73,16 @@ struct LiveSequence {
 
     bool holds() const { return request.max_tokens == kHoldTokens; }
     bool prompt_read() const { return fork_of == 0 && target_rows == prompt_rows_wanted(); }
-    uint32_t prompt_rows_wanted() const { return static_cast<uint32_t>(prompt_n) - 1; }
+    uint32_t prompt_rows_wanted() const { return prompt_n - 1; }
     uint32_t n_generated() const { return static_cast<uint32_t>(tokens.size()) - prompt_n; }
     bool wants_drafts() const { return request.draft_len > 0; }
 
     // A round's tokens become known; text and statistics follow.
     void apply(const Outcome& outcome, uint64_t time_ns);
+    // Nothing follows what was generated: an unfinished character ends.
+    void end_text();
+    // Goes on after `request.prompt`, which may be empty. What the caches hold stays; text not yet taken stays too.
+    void append(SequenceRequest next, const Tokenizer* tokenizer, uint64_t time_ns);
 };
 
 } // namespace auspex

@@ -1,4 +1,5 @@
-// Life of a sequence: created → prompt read (target) → [draft caught up] → rounds → stopped → destroyed.
+// Life of a sequence: created → prompt read (target) → [draft caught up] → rounds → stopped [→ appended to → prompt read …]
+// → destroyed.
 #include "session/scheduler.h"
 
 #include "accept/acceptance.h"
@@ -15,6 +16,10 @@ constexpr uint32_t kCatchUpRows = 16;     // generated tokens replayed per turn
 constexpr uint32_t kCommandReserve = 256; // room that one more slot's pages and state may take
 } // namespace
 
+Status Scheduler::no_free_slot() const {
+    return {Code::capacity, "all " + std::to_string(limits_.n_slots) + " sequences of this engine are in use; destroy one or raise max_sequences"};
+}
+
 LiveSequence& Scheduler::add(SequenceRequest request, const Tokenizer* tokenizer) {
     uint64_t id = next_id_++;
     LiveSequence& sequence = sequences_[id];
@@ -28,12 +33,11 @@ LiveSequence& Scheduler::add(SequenceRequest request, const Tokenizer* tokenizer
 }
 
 Result<uint64_t> Scheduler::create(SequenceRequest request, const Tokenizer* tokenizer) {
-    if (free_slots_.empty())
-        return Status(Code::capacity, "all " + std::to_string(limits_.n_slots) + " sequences of this engine are in use; destroy one or raise max_sequences");
+    if (free_slots_.empty()) return no_free_slot();
     LiveSequence& sequence = add(std::move(request), tokenizer);
     sequence.tokens = sequence.request.prompt;
     sequence.prompt_n = static_cast<uint32_t>(sequence.tokens.size());
-    sequence.prompt_rows = sequence.prompt_n - 1;
+    sequence.prompt_rows.add(0, sequence.prompt_rows_wanted());
     return sequence.id;
 }
 
@@ -41,15 +45,29 @@ Result<uint64_t> Scheduler::fork(uint64_t source_id, SequenceRequest request, co
     LiveSequence* source = find(source_id);
     if (!source) return Status(Code::invalid_argument, "fork of a sequence that does not exist");
     if (source->tokens.size() >= limits_.max_context) return Status(Code::capacity, "fork of a sequence whose context is full");
-    if (free_slots_.empty())
-        return Status(Code::capacity, "all " + std::to_string(limits_.n_slots) + " sequences of this engine are in use; destroy one or raise max_sequences");
+    if (free_slots_.empty()) return no_free_slot();
     LiveSequence& sequence = add(std::move(request), tokenizer);
     sequence.tokens = source->tokens;
     sequence.prompt_n = static_cast<uint32_t>(sequence.tokens.size());
     sequence.prompt_rows = source->prompt_rows;
     // A source that was itself not copied yet passes its own source on.
     sequence.fork_of = source->fork_of ? source->fork_of : source_id;
+    sequence.fork_rows = source->fork_of ? source->fork_rows : sequence.prompt_rows_wanted();
     return sequence.id;
+}
+
+Status Scheduler::append(uint64_t id, SequenceRequest request, const Tokenizer* tokenizer) {
+    LiveSequence* sequence = find(id);
+    if (!sequence) return {Code::invalid_argument, "append to a sequence that does not exist"};
+    if (sequence->stop == StopReason::none && !sequence->holds())
+        return {Code::invalid_argument, "append to a sequence that is still running; wait for its end or cancel it"};
+    const uint64_t n = sequence->tokens.size() + uint64_t(request.prompt.size());
+    if (n >= limits_.max_context)
+        return {Code::capacity, "the sequence has " + std::to_string(sequence->tokens.size()) + " tokens and " + std::to_string(request.prompt.size()) +
+                                    " were to follow, which leaves no room in the context of " + std::to_string(limits_.max_context) +
+                                    "; append less or raise the context"};
+    sequence->append(std::move(request), tokenizer, now_ns());
+    return ok_status();
 }
 
 LiveSequence* Scheduler::find(uint64_t id) {
@@ -62,6 +80,7 @@ Status Scheduler::cancel(uint64_t id) {
     if (!sequence) return {Code::invalid_argument, "the sequence does not exist"};
     if (sequence->stop != StopReason::none) return ok_status();
     sequence->stop = StopReason::cancelled;
+    sequence->end_text();
     if (sequence->admitted) writer_.state_word(sequence->slot, AUSPEX_STATE_WORD(live), 0);
     return ok_status();
 }
@@ -132,7 +151,8 @@ Status Scheduler::map_rows(LiveSequence& sequence, bool of_draft, uint32_t n_row
 
 bool Scheduler::lags(const LiveSequence& sequence) const {
     // A round would carry one missing row, but by the row kernels: the prompt's rows are replayed.
-    return sequence.wants_drafts() && (sequence.target_len > sequence.draft_rows + 1 || sequence.draft_rows < sequence.prompt_rows);
+    const bool row_of_prompt = sequence.draft_rows < sequence.target_len && sequence.prompt_rows.contains(sequence.draft_rows);
+    return sequence.wants_drafts() && (sequence.target_len > sequence.draft_rows + 1 || row_of_prompt);
 }
 
 bool Scheduler::ready_for_round(const LiveSequence& sequence) const {
@@ -150,7 +170,7 @@ Result<bool> Scheduler::start_forks() {
     for (auto& [id, sequence] : sequences_) {
         if (sequence.fork_of == 0) continue;
         LiveSequence& source = sequences_.at(sequence.fork_of);
-        uint32_t n_rows = static_cast<uint32_t>(sequence.tokens.size()) - 1;
+        const uint32_t n_rows = sequence.fork_rows;
         bool draft_is_late = source.holds() && source.wants_drafts() && source.draft_rows < source.target_len;
         if (!source.prompt_read() || draft_is_late) continue;
         if (writer_.room() < sequence.tokens.size() + kCommandReserve + 2ull * models_.target.cache().pages_per_slot()) break;
@@ -196,9 +216,8 @@ Result<bool> Scheduler::start_replay(TurnKind kind) {
             bool wanted = sequence.prompt_read() && sequence.unread_rounds == 0 &&
                           (lags(sequence) || (sequence.holds() && sequence.wants_drafts()));
             begin = sequence.draft_rows;
-            end = wanted ? sequence.target_len : begin;
-            if (kind == TurnKind::draft_prompt) end = std::min(end, sequence.prompt_rows);
-            else if (begin < sequence.prompt_rows) continue; // the prompt kernels come first
+            end = wanted ? std::min(sequence.target_len, sequence.prompt_rows.end_of_path(begin)) : begin;
+            if (sequence.prompt_rows.contains(begin) != (kind == TurnKind::draft_prompt)) continue; // the other kind's turn
         }
         if (begin >= end) continue;
         end = std::min(end, begin + (limit - n));
@@ -215,6 +234,7 @@ Result<bool> Scheduler::start_replay(TurnKind kind) {
             writer_.history(sequence.slot, begin, std::span(sequence.tokens).subspan(begin, end - begin));
             sequence.target_rows = end;
             sequence.target_len = end;
+            sequence.prefilled_n += end - begin;
             admit(sequence);
         }
         sequence.last_turn = turns_->last_number() + 1;
@@ -246,7 +266,7 @@ Result<bool> Scheduler::start_round(bool sliced) {
         if (sequence->request.draft_len > 0 && !map_rows(*sequence, true, end).ok()) continue;
         admit(*sequence);
         batch[entries.size()] = sequence->slot;
-        entries.push_back({sequence->slot, sequence->id});
+        entries.push_back({sequence->slot, sequence->id, sequence->life});
         sequence->unread_rounds += 1;
         sequence->unread_rows += draft_len + 1;
         sequence->last_turn = turns_->last_number() + 1;
@@ -288,6 +308,7 @@ void Scheduler::finish(const Turn& turn, StepResult& result) {
         auto found = sequences_.find(turn.entries[b].sequence);
         if (found == sequences_.end()) continue; // destroyed meanwhile
         LiveSequence& sequence = found->second;
+        if (sequence.life != turn.entries[b].life) continue; // appended to meanwhile
         sequence.unread_rounds -= 1;
         sequence.unread_rows -= turn.key.draft_len + 1;
         gpu::RoundRecord record;
@@ -304,8 +325,7 @@ void Scheduler::finish(const Turn& turn, StepResult& result) {
     }
 }
 
-Result<Scheduler::StepResult> Scheduler::step(double budget_ms) {
-    StepResult result;
+Status Scheduler::read_done(StepResult& result) {
     for (;;) {
         AUSPEX_TRY_ASSIGN(done, turns_->poll());
         if (!done) break;
@@ -314,6 +334,36 @@ Result<Scheduler::StepResult> Scheduler::step(double budget_ms) {
     // Also when nothing is in flight: pages may have come back since the last turn was done.
     models_.target.cache().collect(turns_->done_number());
     if (models_.draft) models_.draft->cache().collect(turns_->done_number());
+    return ok_status();
+}
+
+Status Scheduler::drain() {
+    StepResult ignored;
+    AUSPEX_TRY_ASSIGN(submitted, turns_->submit(-1, true));
+    static_cast<void>(submitted);
+    while (!turns_->idle()) {
+        AUSPEX_TRY_ASSIGN(done, turns_->wait(1'000'000'000));
+        static_cast<void>(done);
+        AUSPEX_TRY(read_done(ignored));
+    }
+    return read_done(ignored);
+}
+
+Status Scheduler::with_free_slot(uint32_t n_rows, const UseSlot& use) {
+    if (free_slots_.empty()) return no_free_slot();
+    AUSPEX_TRY(drain());
+    const uint32_t slot = free_slots_.back();
+    std::vector<PageChange> pages;
+    AUSPEX_TRY(models_.target.cache().map(slot, n_rows, pages));
+    const Status status = use(slot, pages);
+    models_.target.cache().truncate(slot, 0, turns_->last_number());
+    models_.target.cache().collect(turns_->done_number());
+    return status;
+}
+
+Result<Scheduler::StepResult> Scheduler::step(double budget_ms) {
+    StepResult result;
+    AUSPEX_TRY(read_done(result));
     double left = budget_ms;
     for (;;) {
         if (!turns_->partly_submitted()) {

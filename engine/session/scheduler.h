@@ -32,6 +32,9 @@ class Scheduler {
     // capacity when no slot is free. The request was checked.
     Result<uint64_t> create(SequenceRequest request, const Tokenizer* tokenizer);
     Result<uint64_t> fork(uint64_t source, SequenceRequest request, const Tokenizer* tokenizer);
+    // A finished sequence goes on after request.prompt, which may be empty. invalid_argument while it runs; capacity when
+    // its context is full or the prompt leaves no room.
+    Status append(uint64_t id, SequenceRequest request, const Tokenizer* tokenizer);
     Status destroy(uint64_t id);
     Status cancel(uint64_t id);
     Status set_draft_len(uint64_t id, uint32_t draft_len);
@@ -46,6 +49,13 @@ class Scheduler {
     Result<StepResult> step(double budget_ms);
     RoundTimes take_round_times(uint32_t draft_len);
 
+    // Waits for and reads what is under way; starts nothing. Pages on their way back are back afterwards.
+    Status drain();
+    // A free slot with target pages for n_rows, for work that is not a sequence's and comes between turns. `use` must have
+    // waited for what it submitted. capacity: no free slot.
+    using UseSlot = std::function<Status(uint32_t slot, std::span<const PageChange> pages)>;
+    Status with_free_slot(uint32_t n_rows, const UseSlot& use);
+
   private:
     using Group = std::vector<LiveSequence*>;
     Result<bool> start_next(bool sliced); // false: nothing to start now
@@ -59,7 +69,9 @@ class Scheduler {
     void admit(LiveSequence& sequence);
     gpu::SlotState initial_state(const LiveSequence& sequence) const;
     void finish(const Turn& turn, StepResult& result);
+    Status read_done(StepResult& result); // turns that are complete; never waits
     void release(LiveSequence& sequence);
+    Status no_free_slot() const;
     LiveSequence& add(SequenceRequest request, const Tokenizer* tokenizer);
 
     RoundModels models_;

@@ -26,6 +26,7 @@ struct TurnKey {
 struct TurnEntry {
     uint32_t slot;
     uint64_t sequence; // id
+    uint32_t life;     // of the sequence
 };
 
 struct Turn {

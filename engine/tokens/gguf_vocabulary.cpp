@@ -40,8 +40,7 @@ Result<Lists> read_lists(const GgufContents& file, const std::string& path) {
     if (!lists.tokens || lists.tokens->count == 0)
         return bad(path, "no list of texts tokenizer.ggml.tokens", "the vocabulary");
     const uint64_t n = lists.tokens->count;
-    if (n > max_tokens)
-        return bad(path, std::to_string(n) + " tokens", "at most " + std::to_string(max_tokens));
+    if (n > max_tokens) return bad(path, std::to_string(n) + " tokens", "at most " + std::to_string(max_tokens));
     const auto list = [&](const char* key, std::initializer_list<GgufType> types, const GgufArray*& out) -> Status {
         if (!file.find(key)) return ok_status();
         for (GgufType type : types)
@@ -191,7 +190,8 @@ Result<std::unique_ptr<Tokenizer>> open_gguf_tokenizer(const std::string& path) 
     const auto pattern = file.text_value("tokenizer.ggml.pre");
     if (pattern != "llama-bpe" && pattern != "llama3" && pattern != "llama-v3")
         return Status(Code::unsupported,
-                      path + ": found " + (pattern ? "tokenizer.ggml.pre " + in_quotes(*pattern) : "no tokenizer.ggml.pre") +
+                      path + ": found " +
+                          (pattern ? "tokenizer.ggml.pre " + in_quotes(*pattern) : "no tokenizer.ggml.pre") +
                           ", expected \"llama-bpe\", \"llama3\" or \"llama-v3\"; with another split the text would be "
                           "cut wrongly, so convert the model again");
     AUSPEX_TRY_ASSIGN(parts, read_bpe_parts(file, lists, traits, path));

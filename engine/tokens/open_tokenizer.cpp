@@ -45,13 +45,16 @@ Result<json> read_kept_keys(const std::string& path) {
     return root;
 }
 
-// A token by its spelling: text, or an object with the text as its content. Absent and null: empty.
+// A token by its spelling: text, or an object with the text as its content. Absent, null, or without content: empty.
 Result<std::string> spelling_setting(const json& root, const char* key, const std::string& path) {
     const auto value = root.find(key);
     if (value == root.end() || value->is_null()) return std::string();
     const json* text = &*value;
-    if (const auto content = value->is_object() ? value->find("content") : value->end(); content != value->end())
+    if (value->is_object()) {
+        const auto content = value->find("content");
+        if (content == value->end()) return std::string();
         text = &*content;
+    }
     if (!text->is_string()) return wrong_type(path, key, *text, "a token's text");
     return text->get<std::string>();
 }
@@ -65,7 +68,8 @@ Result<std::string> template_setting(const json& root, const std::string& path) 
     for (const json& entry : *value) {
         if (!entry.is_object() || !entry.contains("name") || !entry.contains("template") ||
             !entry["name"].is_string() || !entry["template"].is_string())
-            return wrong_type(path, "an entry of chat_template", entry, "an object with texts \"name\" and \"template\"");
+            return wrong_type(path, "an entry of chat_template", entry,
+                              "an object with texts \"name\" and \"template\"");
         if (entry["name"] == "default") return entry["template"].get<std::string>();
     }
     return std::string();

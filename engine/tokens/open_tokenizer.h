@@ -1,5 +1,5 @@
-// What the readers of vocabularies share: the facts that stand beside the tokens, and one function for each kind of file.
-// open_tokenizer.cpp chooses among them.
+// What the readers of vocabularies share: the facts that stand beside the tokens, and one function for each kind of
+// file. open_tokenizer.cpp chooses among them.
 #pragma once
 
 #include "base/status.h"
@@ -29,8 +29,8 @@ Result<TokenizerSettings> read_tokenizer_settings(const std::string& folder);
 // What a tokenizer is beside its tokens.
 struct VocabularyTraits {
     std::optional<uint32_t> bos;
-    bool add_bos = false;                // only where there is a bos
-    std::vector<uint32_t> end_ids;       // named by keys; well-known spellings are added by the tokenizer
+    bool add_bos = false;                   // only where there is a bos
+    std::vector<uint32_t> end_ids;          // named by keys; well-known spellings are added by the tokenizer
     std::vector<std::string> end_spellings; // control tokens that end an answer, by spelling
     std::string chat_template;
 };
@@ -46,8 +46,8 @@ Result<std::unique_ptr<Tokenizer>> open_json_tokenizer(const std::string& folder
 // A GGUF file's own vocabulary.
 Result<std::unique_ptr<Tokenizer>> open_gguf_tokenizer(const std::string& path);
 
-// Whether a file named tokenizer.model is a tiktoken vocabulary (Meta's own Llama 3 files): lines of base64, a space and
-// a rank. `start` is its beginning.
+// Whether a file named tokenizer.model is a tiktoken vocabulary (Meta's own Llama 3 files): lines of base64, a space
+// and a rank. `start` is its beginning.
 bool looks_like_tiktoken(std::string_view start);
 
 } // namespace auspex

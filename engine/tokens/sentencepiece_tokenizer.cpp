@@ -46,9 +46,7 @@ class SentencePieceTokenizer : public Tokenizer {
     uint32_t vocab_size() const override { return static_cast<uint32_t>(model_.pieces.size()); }
     uint32_t bos_id() const override { return traits_.bos.value_or(0); }
     bool add_bos() const override { return traits_.bos && traits_.add_bos; }
-    std::optional<uint32_t> control_token(std::string_view spelling) const override {
-        return controls_.find(spelling);
-    }
+    std::optional<uint32_t> control_token(std::string_view spelling) const override { return controls_.find(spelling); }
     const std::vector<uint32_t>& end_ids() const override { return end_ids_; }
     const std::string& chat_template() const override { return traits_.chat_template; }
     bool has_dummy_prefix() const override { return model_.add_dummy_prefix; }

@@ -1,5 +1,5 @@
-// Spellings are found by narrowing a sorted list byte by byte, which needs no tables beside the list. Also here, because
-// it is the same for every kind of vocabulary: encode_with_controls, and which control tokens end an answer.
+// Spellings are found by narrowing a sorted list byte by byte, which needs no tables beside the list. Also here,
+// because it is the same for every kind of vocabulary: encode_with_controls, and which control tokens end an answer.
 #include "tokens/spelled_tokens.h"
 
 #include "tokens/tokenizer.h"
@@ -52,9 +52,9 @@ std::optional<SpelledTokens::Match> SpelledTokens::next(std::string_view text, s
 
 bool is_end_spelling(std::string_view spelling) {
     // Llama 2, 3 and 3.1; chatml; Phi; GPT-2; Gemma; code models; OpenChat. "</s>" first: the oldest.
-    constexpr std::string_view ends[] = {"</s>",          "<|eot_id|>",    "<|eom_id|>",       "<|end_of_text|>",
-                                         "<|im_end|>",    "<|end|>",       "<|endoftext|>",    "<end_of_turn>",
-                                         "<EOT>",         "_<EOT>",        "<|end_of_turn|>",  "<|eot|>",
+    constexpr std::string_view ends[] = {"</s>",          "<|eot_id|>",       "<|eom_id|>",      "<|end_of_text|>",
+                                         "<|im_end|>",    "<|end|>",          "<|endoftext|>",   "<end_of_turn>",
+                                         "<EOT>",         "_<EOT>",           "<|end_of_turn|>", "<|eot|>",
                                          "<|endofturn|>", "<|assistant_end|>"};
     return std::find(std::begin(ends), std::end(ends), spelling) != std::end(ends);
 }

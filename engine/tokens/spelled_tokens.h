@@ -29,13 +29,13 @@ class SpelledTokens {
     bool empty() const { return entries_.empty(); }
     const std::vector<Entry>& entries() const { return entries_; } // by spelling
     std::optional<uint32_t> find(std::string_view spelling) const;
-    // The first place at or after `from` where one of the spellings begins, and the longest one there. Time: at most the
-    // longest spelling for each byte of text.
+    // The first place at or after `from` where one of the spellings begins, and the longest one there. Time: at most
+    // the longest spelling for each byte of text.
     std::optional<Match> next(std::string_view text, size_t from) const;
 
   private:
-    std::vector<Entry> entries_;      // sorted by spelling: a prefix of another stands right before what it begins
-    std::bitset<256> begins_;         // first bytes of all spellings
+    std::vector<Entry> entries_; // sorted by spelling: a prefix of another stands right before what it begins
+    std::bitset<256> begins_;    // first bytes of all spellings
 };
 
 // Whether a control token of this spelling ends an answer, in any of the families of models that we know.

@@ -62,9 +62,9 @@ Status check_same_vocabulary(const Tokenizer& target, const std::string& target_
     }
     const bool target_longer = n > n_draft;
     if (const auto id = first_used_beyond(target_longer ? target : draft, std::min(n, n_draft), target_longer))
-        return differ(std::to_string(n_draft) + " tokens", std::to_string(n) + " (token " + std::to_string(*id) + " is " +
-                                                               shown((target_longer ? target : draft).spelling(*id)) +
-                                                               " in one of them)");
+        return differ(std::to_string(n_draft) + " tokens",
+                      std::to_string(n) + " (token " + std::to_string(*id) + " is " +
+                          shown((target_longer ? target : draft).spelling(*id)) + " in one of them)");
     return ok_status();
 }
 

@@ -5,7 +5,7 @@
 #include "row.h"
 SHARED_BEGIN
 
-SHARED_CONST uint kMaxStopIds = 8u;
+SHARED_CONST uint kMaxStopIds = 16u;
 SHARED_CONST uint kNoSlot = 0xffffffffu;
 
 SHARED_CONST uint kStopNone = 0u; // equal auspex_stop_reason
@@ -31,7 +31,7 @@ struct SlotState {
     uint n_stop;
     uint stop_ids[kMaxStopIds];
 };
-SHARED_CONST uint kSlotStateWords = 20u;
+SHARED_CONST uint kSlotStateWords = 28u;
 
 // One word of GPU memory that the host wants changed before the next rows are made.
 SHARED_CONST uint kCommandState = 0u;      // SlotState of `slot`, word `index`

@@ -33,6 +33,7 @@ std::vector<InitCase> init_cases() {
             init_case("sequence_desc", AUSPEX_TYPE_SEQUENCE_DESC, auspex_sequence_desc_init),
             init_case("sequence_stats", AUSPEX_TYPE_SEQUENCE_STATS, auspex_sequence_stats_init),
             init_case("vulkan_device", AUSPEX_TYPE_VULKAN_DEVICE, auspex_vulkan_device_init),
+            init_case("chat_turn", AUSPEX_TYPE_CHAT_TURN, auspex_chat_turn_init), init_case("score_options", AUSPEX_TYPE_SCORE_OPTIONS, auspex_score_options_init),
             init_case("device_info", AUSPEX_TYPE_DEVICE_INFO, auspex_device_info_init),
             init_case("model_info", AUSPEX_TYPE_MODEL_INFO, auspex_model_info_init),
             init_case("synthetic_models", AUSPEX_TYPE_SYNTHETIC_MODELS, auspex_synthetic_models_init)};
@@ -181,7 +182,8 @@ TEST(CApiEngine, WrongDescriptionsGiveNoEngine) {
              {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_engine_desc& d) { d.max_sequences = 0xffffffffu; }},
              {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_engine_desc& d) { d.max_context = 0xffffffffu; }},
              {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_engine_desc& d) { d.max_draft_len = AUSPEX_MAX_DRAFT_LEN + 1; }},
-             {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_engine_desc& d) { d.cache_type = static_cast<auspex_cache_type>(77); }}}) {
+             {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_engine_desc& d) { d.cache_type = static_cast<auspex_cache_type>(77); }},
+             {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_engine_desc& d) { d.draft_weights = static_cast<auspex_weight_type>(77); }}}) {
         Log log;
         auspex_engine_desc desc = pair_desc(&log);
         one.change(desc);

@@ -76,7 +76,7 @@ class GgufBuilder {
     }
     template <typename T> GgufBuilder& set(std::string_view key, const std::vector<T>& values) {
         std::string bytes = le(gguf_type_id<T>()) + le(uint64_t{values.size()});
-        for (const T value : values)
+        for (const auto& value : values)
             bytes += gguf_value<T>(value);
         return set_raw(key, 9, bytes);
     }

@@ -28,11 +28,9 @@ std::vector<ForwardCase> forward_cases() {
         {"gqa4_hd128_d33_f16", {.d = 33, .heads = 8, .kv_heads = 2, .head_dim = 128, .ffn = 41, .vocab = 97, .dtype = DType::f16, .scale = 0.15f}, DType::f32, Kernels::matmul},
         {"gqa5_hd32_d96_tied", {.d = 96, .layers = 3, .heads = 10, .kv_heads = 2, .head_dim = 32, .ffn = 256, .vocab = 11, .tied = true, .scale = 0.08f}, DType::f16, Kernels::matmul},
         {"gqa3_shared", {.d = 72, .heads = 3, .head_dim = 64, .ffn = 130, .vocab = 131, .dtype = DType::bf16, .scale = 0.1f}, DType::f16, Kernels::shared_matmul},
-        {"gqa5_lanes_16", {.d = 100, .heads = 5, .head_dim = 32, .ffn = 77, .vocab = 131, .dtype = DType::f16, .scale = 0.1f}, DType::f32, Kernels::lanes_16},
+        {"gqa5_lanes_16_linear_rope", {.d = 100, .heads = 5, .head_dim = 32, .ffn = 77, .vocab = 131, .dtype = DType::f16, .scale = 0.1f}, DType::f32, Kernels::lanes_16, {RopeScaling::Kind::linear, 4.0f}},
         // A first context of 40 tokens, so that within these texts some wavelengths stay, some are between, some stretched.
-        {"llama3_rope", {.d = 48, .heads = 2, .head_dim = 64, .ffn = 40, .vocab = 67, .scale = 0.2f}, DType::f32, Kernels::native, {RopeScaling::Kind::llama3, 8.0f, 1.0f, 4.0f, 40}},
-        {"linear_rope", {.d = 48, .heads = 2, .head_dim = 32, .ffn = 40, .vocab = 67, .scale = 0.2f}, DType::f32, Kernels::native, {RopeScaling::Kind::linear, 4.0f}},
-        {"gqa1_lanes_32", {.d = 33, .heads = 1, .head_dim = 128, .ffn = 41, .vocab = 131, .scale = 0.15f}, DType::f32, Kernels::lanes_32_matmul},
+        {"gqa1_lanes_32_llama3_rope", {.d = 33, .heads = 1, .head_dim = 128, .ffn = 41, .vocab = 131, .scale = 0.15f}, DType::f32, Kernels::lanes_32_matmul, {RopeScaling::Kind::llama3, 8.0f, 1.0f, 4.0f, 40}},
     };
 }
 

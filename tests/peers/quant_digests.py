@@ -64,7 +64,8 @@ def encode_input(first, count):  # blocks of 32
     x[kind == 1] = x[kind == 1][:, :1]  # constant
     x[kind == 2, 1:] = 0  # one spike
     x[kind == 3] = np.where(x[kind == 3] < 0, -3, 3)  # ties for the largest
-    halves = (words % U64(509)).astype(np.int64) - 254  # multiples of 0.5 below 127, which is there too: ties in rounding
+    # Multiples of 0.5 below 127, which is there too: ties in rounding.
+    halves = (words % U64(509)).astype(np.int64) - 254
     x[kind == 4] = halves[kind == 4].astype(np.float32) * np.float32(0.5)
     x[kind == 4, 7] = 127
     x[kind == 5] = (halves[kind == 5] // 32).astype(np.float32) * np.float32(0.5)

@@ -67,7 +67,7 @@ TEST_P(Ties, the_lowest_id_wins) {
     ASSERT_TRUE(engine);
     std::vector<Job> plain, speculative;
     for (uint32_t draft_len : {1u, 2u, 4u, 8u}) {
-        Job job = {.prompt = random_prompt(3 + 5 * draft_len, kVocab, draft_len), .max_tokens = 100};
+        Job job = {.prompt = random_prompt(3 + 5 * draft_len, 4096, draft_len), .max_tokens = 100};
         plain.push_back(job);
         job.draft_len = draft_len;
         speculative.push_back(job);

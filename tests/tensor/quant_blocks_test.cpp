@@ -292,7 +292,8 @@ double relative_rms(std::span<const float> wanted, std::span<const float> got) {
     return all > 0 ? std::sqrt(error / all) : error;
 }
 
-// Bounds: a little above what was measured; ggml's own encoder gives 0.0713 (q4_k) and 0.0177 (q6_k) on such data.
+// Bounds: less than 0.5 % above what was measured, so that a step of the search that fails shows; ggml's own encoder
+// gives 0.0713 (q4_k) and 0.0177 (q6_k) on such data.
 TEST(QuantBlocks, encoding_normal_weights_costs_little) {
     const auto input = normal_values(256 * 1024, 7);
     for (const float scale : {1.0f, 0.02f, 300.0f}) {
@@ -302,10 +303,10 @@ TEST(QuantBlocks, encoding_normal_weights_costs_little) {
         for (const auto& [dtype, most] : std::initializer_list<std::pair<DType, double>>{{DType::f32, 0},
                                                                                          {DType::f16, 0.00025},
                                                                                          {DType::bf16, 0.0018},
-                                                                                         {DType::q8_0, 0.0055},
-                                                                                         {DType::q4_0, 0.087},
-                                                                                         {DType::q4_k, 0.0704},
-                                                                                         {DType::q6_k, 0.0171}}) {
+                                                                                         {DType::q8_0, 0.00535},
+                                                                                         {DType::q4_0, 0.0858},
+                                                                                         {DType::q4_k, 0.0701},
+                                                                                         {DType::q6_k, 0.0170}}) {
             const double error = relative_rms(scaled, decoded(dtype, encoded(dtype, scaled)));
             EXPECT_LE(error, most) << dtype_name(dtype) << " at scale " << scale;
             EXPECT_GE(error, most * 0.8) << dtype_name(dtype); // the bound says something

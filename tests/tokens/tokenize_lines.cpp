@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
         }
         std::cout << '\n';
     }
-    std::cerr << n_bytes << " bytes, " << static_cast<double>(n_bytes) / 1e6 / std::chrono::duration<double>(spent).count()
-              << " MB/s\n";
+    std::cerr << n_bytes << " bytes, "
+              << static_cast<double>(n_bytes) / 1e6 / std::chrono::duration<double>(spent).count() << " MB/s\n";
     return 0;
 }

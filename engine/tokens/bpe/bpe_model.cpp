@@ -1,5 +1,5 @@
-// Every promise of the vocabulary is checked once, here, so that encoding needs no checks. Look-ups are by binary search
-// in sorted lists: no file can make them slow, as it could with a hash table.
+// Every promise of the vocabulary is checked once, here, so that encoding needs no checks. Look-ups are by binary
+// search in sorted lists: no file can make them slow, as it could with a hash table.
 #include "tokens/bpe/bpe_model.h"
 
 #include "tokens/spelled_tokens.h"
@@ -45,7 +45,11 @@ uint32_t first_two(std::string_view bytes) {
     return byte(0) << 8 | byte(1);
 }
 
-Status check_spellings_differ(const BpeParts& parts, const std::string& path) {
+Status check_ids_and_spellings(const BpeParts& parts, const std::string& path) {
+    for (size_t id = 0; id < parts.tokens.size(); ++id)
+        if (parts.tokens[id].kind == BpeKind::absent)
+            return bad(path, "no token with id " + std::to_string(id),
+                       "one for each id below " + std::to_string(parts.tokens.size()));
     std::vector<std::string_view> spellings;
     spellings.reserve(parts.tokens.size());
     for (const auto& token : parts.tokens)
@@ -60,9 +64,6 @@ Status take_tokens(BpeParts& parts, const std::string& path, BpeModel& model) {
     model.tokens.reserve(parts.tokens.size());
     for (size_t id = 0; id < parts.tokens.size(); ++id) {
         auto& token = parts.tokens[id];
-        if (token.kind == BpeKind::absent)
-            return bad(path, "no token with id " + std::to_string(id),
-                       "one for each id below " + std::to_string(parts.tokens.size()));
         if (token.kind == BpeKind::user_defined && is_end_spelling(token.spelling)) // users must not end an answer
             token.kind = BpeKind::control;
         std::string bytes = token.spelling;
@@ -115,7 +116,8 @@ Status index_merges(const BpeParts& parts, const std::string& path, BpeModel& mo
         const std::string what = "the merge " + in_quotes(text) + " (number " + std::to_string(rank) + ")";
         if (space == std::string_view::npos) return bad(path, what, "two tokens with a space between");
         const auto left = bytes_of_alphabet(text.substr(0, space)), right = bytes_of_alphabet(text.substr(space + 1));
-        const auto left_id = left ? model.find(*left) : std::nullopt, right_id = right ? model.find(*right) : std::nullopt;
+        const auto left_id = left ? model.find(*left) : std::nullopt,
+                   right_id = right ? model.find(*right) : std::nullopt;
         if (!left_id || !right_id) return bad(path, what, "two tokens of the vocabulary");
         const auto result = model.find(*left + *right);
         if (!result) return bad(path, what, "the two together to be a token as well");
@@ -128,8 +130,10 @@ Status index_merges(const BpeParts& parts, const std::string& path, BpeModel& mo
     model.merges.reserve(rows.size());
     for (size_t i = 0; i < rows.size(); ++i) {
         if (i > 0 && rows[i].left == rows[i - 1].left && rows[i].merge.right == rows[i - 1].merge.right)
-            return bad(path, "a merge of " + in_quotes(model.tokens[rows[i].left].bytes) + " and " +
-                                 in_quotes(model.tokens[rows[i].merge.right].bytes) + " twice", "once");
+            return bad(path,
+                       "a merge of " + in_quotes(model.tokens[rows[i].left].bytes) + " and " +
+                           in_quotes(model.tokens[rows[i].merge.right].bytes) + " twice",
+                       "once");
         ++model.merge_begin[rows[i].left + 1];
         model.merges.push_back(rows[i].merge);
     }
@@ -179,8 +183,10 @@ Status BpeParts::add_token(uint64_t id, std::string_view spelling, BpeKind kind,
                    "1 to " + std::to_string(max_spelling_bytes));
     if (id >= tokens.size()) tokens.resize(id + 1);
     if (tokens[id].kind != BpeKind::absent)
-        return bad(path, "the id " + std::to_string(id) + " for " + in_quotes(tokens[id].spelling) + " and for " +
-                             in_quotes(spelling), "one token for each id");
+        return bad(path,
+                   "the id " + std::to_string(id) + " for " + in_quotes(tokens[id].spelling) + " and for " +
+                       in_quotes(spelling),
+                   "one token for each id");
     tokens[id] = {std::string(spelling), kind};
     return ok_status();
 }
@@ -217,7 +223,7 @@ Result<BpeModel> build_bpe_model(BpeParts parts, const std::string& path) {
     if (parts.tokens.empty()) return bad(path, "no tokens", "a vocabulary");
     BpeModel model;
     model.ignore_merges = parts.ignore_merges;
-    AUSPEX_TRY(check_spellings_differ(parts, path));
+    AUSPEX_TRY(check_ids_and_spellings(parts, path));
     AUSPEX_TRY(take_tokens(parts, path, model));
     parts.tokens = {};
     AUSPEX_TRY(index_tokens(path, model));

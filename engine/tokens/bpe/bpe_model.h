@@ -1,5 +1,6 @@
-// A byte-level BPE vocabulary as plain data, whatever file it came from: what each token stands for, and which two tokens
-// merge into which third, in which order. Readers of files fill BpeParts; bpe_tokenizer.cpp uses the checked BpeModel.
+// A byte-level BPE vocabulary as plain data, whatever file it came from: what each token stands for, and which two
+// tokens merge into which third, in which order. Readers of files fill BpeParts; bpe_tokenizer.cpp uses the checked
+// BpeModel.
 #pragma once
 
 #include "base/status.h"
@@ -21,16 +22,17 @@ enum class BpeKind : uint8_t {
     unused,       // an id that nothing stands for
 };
 
-// As the files tell it. Spellings of normal tokens use GPT-2's alphabet (one character per byte), others are plain text.
+// As the files tell it. Spellings of normal tokens use GPT-2's alphabet (one character per byte), others are plain
+// text.
 struct BpeParts {
     struct Token {
         std::string spelling;
         BpeKind kind = BpeKind::absent;
     };
-    std::vector<Token> tokens;         // index = id
-    std::string merge_text;            // "left right" of every merge, one after the other
-    std::vector<uint32_t> merge_ends;  // where each ends in merge_text; the first has the highest priority
-    bool ignore_merges = false;        // a part of text that is itself a token becomes it, whatever the merges say
+    std::vector<Token> tokens;        // index = id
+    std::string merge_text;           // "left right" of every merge, one after the other
+    std::vector<uint32_t> merge_ends; // where each ends in merge_text; the first has the highest priority
+    bool ignore_merges = false;       // a part of text that is itself a token becomes it, whatever the merges say
 
     // bad_file when the id is taken or too large, or the spelling is empty or too long.
     Status add_token(uint64_t id, std::string_view spelling, BpeKind kind, const std::string& path);

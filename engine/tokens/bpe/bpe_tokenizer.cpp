@@ -1,5 +1,5 @@
-// Text to tokens with a byte-level BPE vocabulary: added words are taken out of the text, the rest is cut into parts, and
-// in each part the pair of neighbours with the lowest rank merges, leftmost first, until none is left.
+// Text to tokens with a byte-level BPE vocabulary: added words are taken out of the text, the rest is cut into parts,
+// and in each part the pair of neighbours with the lowest rank merges, leftmost first, until none is left.
 #include "tokens/bpe/bpe_tokenizer.h"
 
 #include "tokens/bpe/pre_tokenizer.h"
@@ -105,9 +105,7 @@ class BpeTokenizer : public Tokenizer {
     uint32_t bos_id() const override { return traits_.bos.value_or(0); }
     bool add_bos() const override { return traits_.bos && traits_.add_bos; }
     bool has_dummy_prefix() const override { return false; }
-    std::optional<uint32_t> control_token(std::string_view spelling) const override {
-        return controls_.find(spelling);
-    }
+    std::optional<uint32_t> control_token(std::string_view spelling) const override { return controls_.find(spelling); }
     const std::vector<uint32_t>& end_ids() const override { return end_ids_; }
     const std::string& chat_template() const override { return traits_.chat_template; }
 
@@ -143,8 +141,8 @@ class BpeTokenizer : public Tokenizer {
   private:
     const SpelledTokens* control_tokens() const override { return &controls_; }
     bool has_bytes(uint32_t token) const {
-        return token < model_.tokens.size() && (model_.tokens[token].kind == BpeKind::normal ||
-                                                model_.tokens[token].kind == BpeKind::user_defined);
+        return token < model_.tokens.size() &&
+               (model_.tokens[token].kind == BpeKind::normal || model_.tokens[token].kind == BpeKind::user_defined);
     }
     Status append_text(std::string_view text, Merger& merger, std::vector<uint32_t>& ids) const {
         AUSPEX_TRY_ASSIGN(ends, pre_tokenizer_.ends_of_parts(text));

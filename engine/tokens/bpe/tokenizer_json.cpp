@@ -70,7 +70,9 @@ struct Collected {
 
 class Events : public nlohmann::json_sax<json> {
   public:
-    Events(const std::string& path, Collected& out) : path_(path), out_(out) { out_.settings["model"] = json::object(); }
+    Events(const std::string& path, Collected& out) : path_(path), out_(out) {
+        out_.settings["model"] = json::object();
+    }
 
     const Status& status() const { return status_; }
 
@@ -124,7 +126,8 @@ class Events : public nlohmann::json_sax<json> {
         }
         if (depth_ == 0) return fail(bad(path_, json_found(v), "a JSON object"));
         if (depth_ == 1) return top_value(std::move(v));
-        if (depth_ == 2 && top_ == "added_tokens") return fail(bad(path_, "an added token " + json_found(v), "an object"));
+        if (depth_ == 2 && top_ == "added_tokens")
+            return fail(bad(path_, "an added token " + json_found(v), "an object"));
         if (depth_ == 2 && top_ == "model") return model_value(std::move(v));
         if (depth_ == 3 && in_model("vocab")) return keep(add_token(v));
         if (depth_ >= 3 && in_model("merges")) return keep(add_merge_part(v));
@@ -139,7 +142,8 @@ class Events : public nlohmann::json_sax<json> {
     bool model_value(json v) {
         if (model_key_ == "vocab" || model_key_ == "merges")
             return fail(bad(path_, "model." + model_key_ + " " + json_found(v), "the vocabulary"));
-        if (model_key_ == "type" && v != "BPE") return fail(unsupported(path_, "model.type " + json_found(v), "\"BPE\""));
+        if (model_key_ == "type" && v != "BPE")
+            return fail(unsupported(path_, "model.type " + json_found(v), "\"BPE\""));
         out_.settings["model"][model_key_] = std::move(v);
         return true;
     }
@@ -203,8 +207,10 @@ class Events : public nlohmann::json_sax<json> {
                fail(bad(path_, "a merge of " + std::to_string(n_pair_) + " texts", "two"));
     }
     Status too_large() const {
-        return bad(path_, top_ + " with more than " + std::to_string(max_small_values) + " values or " +
-                              std::to_string(max_depth) + " levels", "a few dozen");
+        return bad(path_,
+                   top_ + " with more than " + std::to_string(max_small_values) + " values or " +
+                       std::to_string(max_depth) + " levels",
+                   "a few dozen");
     }
     Status add_entry() {
         const auto id = entry_.find("id"), content = entry_.find("content");
@@ -216,8 +222,10 @@ class Events : public nlohmann::json_sax<json> {
             const auto flag = entry_.find(name);
             if (flag == entry_.end()) continue;
             if (!flag->is_boolean())
-                return bad(path_, std::string(name) + " " + json_found(*flag) + " of the added token " +
-                                      in_quotes(token.content), "true or false");
+                return bad(path_,
+                           std::string(name) + " " + json_found(*flag) + " of the added token " +
+                               in_quotes(token.content),
+                           "true or false");
             if (!flag->get<bool>()) continue;
             if (name == std::string_view("special")) {
                 token.special = true;
@@ -246,7 +254,8 @@ class Events : public nlohmann::json_sax<json> {
     json entry_;
 };
 
-// ---- judging what was collected --------------------------------------------------------------------------------------
+// ---- judging what was collected
+// --------------------------------------------------------------------------------------
 
 const json& member(const json& object, const char* key) {
     static const json null;
@@ -259,7 +268,8 @@ Status check_model(const Collected& file, const std::string& path) {
     const json& model = file.settings["model"];
     if (!file.has_vocab || !file.has_merges) return bad(path, "no model.vocab or no model.merges", "a BPE vocabulary");
     if (member(model, "byte_fallback") == true)
-        return unsupported(path, "model.byte_fallback true", "false; with tokenizer.model beside it the model can be read");
+        return unsupported(path, "model.byte_fallback true",
+                           "false; with tokenizer.model beside it the model can be read");
     const json& dropout = member(model, "dropout");
     if (!dropout.is_null() && dropout != 0.0) return unsupported(path, "model.dropout " + json_found(dropout), "null");
     for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
@@ -281,20 +291,27 @@ Status check_splitting(const json& settings, const std::string& path) {
     const json& type = member(sequence, "type");
     const json& steps = member(sequence, "pretokenizers");
     if (type != "Sequence" || !steps.is_array() || steps.size() != 2)
-        return unsupported(path, "a pre_tokenizer of type " + json_found(type), "Llama 3's Sequence of Split and ByteLevel");
+        return unsupported(path, "a pre_tokenizer of type " + json_found(type),
+                           "Llama 3's Sequence of Split and ByteLevel");
     const json &split = steps[0], &bytes = steps[1];
     if (member(split, "type") != "Split" || member(bytes, "type") != "ByteLevel")
-        return unsupported(path, "the pre_tokenizer steps " + json_found(member(split, "type")) + " and " +
-                                     json_found(member(bytes, "type")), "Split and ByteLevel");
+        return unsupported(path,
+                           "the pre_tokenizer steps " + json_found(member(split, "type")) + " and " +
+                               json_found(member(bytes, "type")),
+                           "Split and ByteLevel");
     const json& pattern = member(member(split, "pattern"), "Regex");
     if (pattern != llama3_split_pattern)
         return unsupported(path, "the split pattern " + json_found(pattern), "that of Llama 3");
     if (member(split, "behavior") != "Isolated" || member(split, "invert") == true)
-        return unsupported(path, "a Split with behavior " + json_found(member(split, "behavior")) + " and invert " +
-                                     json_found(member(split, "invert")), "\"Isolated\" and false");
+        return unsupported(path,
+                           "a Split with behavior " + json_found(member(split, "behavior")) + " and invert " +
+                               json_found(member(split, "invert")),
+                           "\"Isolated\" and false");
     if (member(bytes, "add_prefix_space") != false || member(bytes, "use_regex") != false)
-        return unsupported(path, "ByteLevel with add_prefix_space " + json_found(member(bytes, "add_prefix_space")) +
-                                     " and use_regex " + json_found(member(bytes, "use_regex")), "false for both");
+        return unsupported(path,
+                           "ByteLevel with add_prefix_space " + json_found(member(bytes, "add_prefix_space")) +
+                               " and use_regex " + json_found(member(bytes, "use_regex")),
+                           "false for both");
     return ok_status();
 }
 

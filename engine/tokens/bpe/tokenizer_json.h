@@ -16,8 +16,8 @@ struct TokenizerJson {
 };
 
 // bad_file: not JSON, or a vocabulary that breaks the guarantees of BpeModel. unsupported: another model type, another
-// split pattern, a normalizer, added tokens that take the space around them: named in the message. Memory grows with the
-// vocabulary, not with the file. `path` is for messages.
+// split pattern, a normalizer, added tokens that take the space around them: named in the message. Memory grows with
+// the vocabulary, not with the file. `path` is for messages.
 Result<TokenizerJson> parse_tokenizer_json(std::span<const std::byte> file, const std::string& path);
 
 } // namespace auspex

@@ -67,6 +67,9 @@ typedef enum auspex_struct_type {
     AUSPEX_TYPE_SYNTHETIC_MODELS = 7, /* auspex_tools.h */
     AUSPEX_TYPE_DEVICE_INFO = 8,      /* auspex_tools.h */
     AUSPEX_TYPE_MODEL_INFO = 9,       /* auspex_tools.h */
+    AUSPEX_TYPE_CHAT_TURN = 10,
+    AUSPEX_TYPE_SCORE_OPTIONS = 11,   /* auspex_tools.h */
+    AUSPEX_TYPE_MEMORY_PLAN = 12,     /* auspex_tools.h */
     AUSPEX_STRUCT_TYPE_MAX_ENUM = 0x7fffffff
 } auspex_struct_type;
 
@@ -113,9 +116,21 @@ typedef enum auspex_cache_type {
     AUSPEX_CACHE_TYPE_MAX_ENUM = 0x7fffffff
 } auspex_cache_type;
 
+/** Type of weight matrices on the device. Rows that are not whole blocks of a type take the next one that fits. */
+typedef enum auspex_weight_type {
+    AUSPEX_WEIGHTS_AS_IS = 0, /* as the file has them */
+    AUSPEX_WEIGHTS_F16 = 1,
+    AUSPEX_WEIGHTS_BF16 = 2,
+    AUSPEX_WEIGHTS_Q8_0 = 3,
+    AUSPEX_WEIGHTS_Q4_0 = 4,
+    AUSPEX_WEIGHTS_Q4_K = 5,
+    AUSPEX_WEIGHTS_Q6_K = 6,
+    AUSPEX_WEIGHT_TYPE_MAX_ENUM = 0x7fffffff
+} auspex_weight_type;
+
 typedef struct auspex_engine_desc {
     auspex_header header;         /* next: auspex_vulkan_device, auspex_synthetic_models, or NULL */
-    const char* target_path;      /* UTF-8; a Hugging Face folder */
+    const char* target_path;      /* UTF-8; a GGUF file (of a sharded one the first) or a Hugging Face folder */
     const char* draft_path;       /* UTF-8; NULL: no draft model, every round is plain */
     const char* device;           /* index ("0"), part of a name, or NULL: the most capable one. Unused with a host's device */
     uint32_t max_sequences;       /* sequences alive at once; default 1 */
@@ -127,12 +142,14 @@ typedef struct auspex_engine_desc {
     void* log_user_data;
     auspex_progress_callback progress; /* NULL: none */
     void* progress_user_data;
+    auspex_weight_type target_weights; /* matrices are converted while they are loaded; never to more bits than they have */
+    auspex_weight_type draft_weights;
 } auspex_engine_desc;
 
 /** INVALID_ARGUMENT when size is smaller than a header. Any thread. */
 AUSPEX_API auspex_status auspex_engine_desc_init(auspex_engine_desc* desc, size_t size);
 
-/** Opens the device, loads both models, reserves caches. Waits for uploads. *engine is NULL on error. Any thread. */
+/** Opens the device, loads both models (which must share a vocabulary; rows of padding behind it are left out), reserves caches. Waits for uploads. *engine is NULL on error. Any thread. */
 AUSPEX_API auspex_status auspex_engine_create(const auspex_engine_desc* desc, auspex_engine** engine);
 
 /** Waits for the GPU work under way, then frees everything. NULL is allowed. */
@@ -143,7 +160,7 @@ typedef struct auspex_engine_info {
     char device_name[256];       /* UTF-8 */
     char driver[256];            /* name and version */
     uint32_t api_version;        /* as Vulkan packs it */
-    uint32_t vocab_size;         /* tokens */
+    uint32_t vocab_size;         /* tokens that the models share: ids are below it */
     uint32_t max_context;        /* tokens per sequence */
     uint32_t max_draft_len;
     uint32_t max_sequences;
@@ -176,10 +193,31 @@ AUSPEX_API auspex_status auspex_engine_wait(auspex_engine* engine, uint32_t time
 
 /* ---- tokens ----------------------------------------------------------------------------------------------------- */
 
-/** Text to token ids by the target's tokenizer; control tokens in text are text. add_bos: as the model asks, 0 or 1.
+/** Text to token ids by the target's tokenizer; control tokens in text are text. UNSUPPORTED: the model is synthetic. add_bos: as the model asks, 0 or 1.
  *  Writes up to capacity ids; *count is the number needed. CAPACITY when they did not fit. tokens may be NULL. */
 AUSPEX_API auspex_status auspex_engine_tokenize(auspex_engine* engine, const char* text, size_t text_bytes, int add_bos,
                                                 uint32_t* tokens, size_t capacity, size_t* count);
+
+/** What is said next in a conversation. */
+typedef struct auspex_chat_turn {
+    auspex_header header;
+    uint32_t first;            /* 1 (default): opens the conversation; 0: follows an answer */
+    uint32_t answer_ended;     /* unless first: 1 when the answer's last token was an end token (AUSPEX_STOP_EOS) */
+    const char* system;        /* UTF-8, read when first; NULL: the model's own default, which often is none; "": none */
+    const char* user;          /* UTF-8 */
+    const char* date;          /* for templates that tell one ("26 Jul 2024"); NULL: the template's default */
+    const char* template_name; /* "llama3", "llama3-plain", "llama2", "zephyr", "chatml"; NULL: the model's own */
+} auspex_chat_turn;
+
+AUSPEX_API auspex_status auspex_chat_turn_init(auspex_chat_turn* turn, size_t size);
+
+/** The tokens between the answer before (or the start) and the assistant's words: a prompt for auspex_sequence_create
+ *  when first, else for auspex_sequence_append. What system and user say is text, whatever it spells; control tokens come
+ *  from the template alone. BOS is included as the model asks. Writes as auspex_engine_tokenize.
+ *  UNSUPPORTED: template_name is NULL and the model's template is none of those named; or there is no tokenizer.
+ *  MISMATCH: the vocabulary lacks a control token of the template. INVALID_ARGUMENT: user is NULL, no such template. */
+AUSPEX_API auspex_status auspex_engine_encode_chat(auspex_engine* engine, const auspex_chat_turn* turn, uint32_t* tokens,
+                                                   size_t capacity, size_t* count);
 
 /* ---- sequences -------------------------------------------------------------------------------------------------- */
 
@@ -221,6 +259,16 @@ AUSPEX_API auspex_status auspex_sequence_fork(auspex_engine* engine, auspex_sequ
 /** max_tokens of a sequence that only reads its prompt: it generates nothing and is finished once the prompt is read. */
 #define AUSPEX_HOLD 0xffffffffu
 
+/** A finished sequence goes on: desc's prompt is put behind its tokens, then up to max_tokens more are generated with desc's
+ *  sampling fields. The caches keep what they hold: only the last token so far and the new ones are read. prompt_tokens is
+ *  taken verbatim; prompt_text is tokenized as a text of its own, without BOS. The prompt may be empty: generation just goes on.
+ *  AUSPEX_HOLD is allowed, and a sequence that holds may be appended to before its prompt is read. Tokens and text that were
+ *  not taken yet stay, before those that follow.
+ *  CAPACITY: the context is full, or the prompt leaves no room in it. INVALID_ARGUMENT: the sequence is still running (cancel
+ *  it first), an id outside the vocabulary, a draft_len above the limit. */
+AUSPEX_API auspex_status auspex_sequence_append(auspex_engine* engine, auspex_sequence sequence,
+                                                const auspex_sequence_desc* desc);
+
 /** Frees slot and pages; work under way for it is discarded. */
 AUSPEX_API auspex_status auspex_sequence_destroy(auspex_engine* engine, auspex_sequence sequence);
 
@@ -254,14 +302,17 @@ AUSPEX_API auspex_status auspex_sequence_read_tokens(auspex_engine* engine, ausp
 AUSPEX_API auspex_status auspex_sequence_read_text(auspex_engine* engine, auspex_sequence sequence, char* text,
                                                    size_t capacity, size_t* bytes);
 
-/** The prompt as token ids; as auspex_engine_tokenize. */
+/** Every token before the latest generation: the prompt, and of a sequence that was appended to all that came before, too;
+ *  as auspex_engine_tokenize. */
 AUSPEX_API auspex_status auspex_sequence_get_prompt(auspex_engine* engine, auspex_sequence sequence, uint32_t* tokens,
                                                     size_t capacity, size_t* count);
 
+/** Of the latest part: everything but prompt_n and total_n starts anew with auspex_sequence_append ("creation" is then that
+ *  call). Callers that want sums over a conversation add them up. */
 typedef struct auspex_sequence_stats {
     auspex_header header;
     auspex_stop_reason stop_reason;
-    uint32_t prompt_n;         /* tokens */
+    uint32_t prompt_n;         /* tokens before the latest generation */
     uint32_t predicted_n;      /* tokens generated, the end token included */
     double prompt_ms;          /* wall time from creation to the submission of the first round; < 0: not available */
     double first_token_ms;     /* wall time from creation to the first token; < 0: not available */
@@ -273,6 +324,8 @@ typedef struct auspex_sequence_stats {
     double verify_ms;
     double accept_ms;
     uint32_t accepted_histogram[AUSPEX_MAX_DRAFT_LEN + 1]; /* [a]: rounds that accepted a drafts */
+    uint32_t prefilled_n;      /* tokens that prompt passes read through the target; the others' rows were in the cache */
+    uint32_t total_n;          /* tokens in all: prompt_n + predicted_n */
 } auspex_sequence_stats;
 
 AUSPEX_API auspex_status auspex_sequence_stats_init(auspex_sequence_stats* stats, size_t size);

@@ -1,5 +1,5 @@
-/* For our own apps and tests: listing devices, describing models, random-weight models. Unstable: may change in any
- * version. C99. Same rules as auspex.h. */
+/* For our own apps and tests: listing devices, describing and converting models, random-weight models, tokenizers without an
+ * engine, scores and logits. Unstable: may change in any version. C99. Same rules as auspex.h. */
 #ifndef AUSPEX_AUSPEX_TOOLS_H
 #define AUSPEX_AUSPEX_TOOLS_H
 
@@ -45,7 +45,7 @@ typedef struct auspex_model_info {
     uint32_t hidden_size, n_layers, n_heads, n_kv_heads, head_dim, ffn_size, vocab_size, max_position;
     uint32_t tied_embedding;      /* 0 or 1 */
     float rope_theta, rms_eps;
-    char dtype[16];               /* of the matrices: "bf16", "f16", "f32" */
+    char dtype[16];               /* that most bytes of the matrices have: "bf16", "q4_k", … */
     uint64_t n_parameters;        /* a tied embedding counts once */
     uint64_t weights_bytes;       /* on the device */
     uint64_t cache_bytes_per_token; /* for the cache type asked */
@@ -53,8 +53,8 @@ typedef struct auspex_model_info {
 
 AUSPEX_API auspex_status auspex_model_info_init(auspex_model_info* info, size_t size);
 
-/** Reads the header of a model folder, not its weights. INVALID_ARGUMENT: no path, or an unknown cache_type. Any thread.
-    log may be NULL. */
+/** Reads the header of a GGUF file or of a model folder's files, not the weights. INVALID_ARGUMENT: no path, or an unknown
+ *  cache_type. Any thread. log may be NULL. */
 AUSPEX_API auspex_status auspex_model_describe(const char* path, auspex_cache_type cache_type, auspex_model_info* info,
                                                auspex_log_callback log, void* log_user_data);
 
@@ -75,6 +75,88 @@ typedef struct auspex_synthetic_models {
 } auspex_synthetic_models;
 
 AUSPEX_API auspex_status auspex_synthetic_models_init(auspex_synthetic_models* models, size_t size);
+
+/** Writes the model at `path` (as auspex_engine_desc.target_path) into one GGUF file, its matrices converted to `type`, with its
+ *  tokenizer and chat template. Never to more bits than they have; AUSPEX_WEIGHTS_AS_IS only repacks. An existing file is
+ *  replaced when all is written. May take minutes, all of them in this call. progress: 0…1; it and log may be NULL. Any thread.
+ *  UNSUPPORTED: `type` is none of auspex_weight_type. */
+AUSPEX_API auspex_status auspex_quantize_model(const char* path, const char* gguf_path, auspex_weight_type type,
+                                               auspex_progress_callback progress, void* progress_user_data,
+                                               auspex_log_callback log, void* log_user_data);
+
+/** What an engine would reserve on its device, in bytes. */
+typedef struct auspex_memory_plan {
+    auspex_header header;
+    uint64_t target_weights, draft_weights; /* draft: 0 without one */
+    uint64_t target_cache, draft_cache;     /* K and V of all sequences at max_context */
+    uint64_t activations;                   /* scratch, slot states, what host and GPU exchange */
+    uint64_t total;                         /* of all, in the blocks that the device is asked for */
+    uint64_t device_bytes, device_free_bytes; /* of the device's largest heap; free: as VK_EXT_memory_budget tells, else all */
+    uint32_t max_context;                   /* tokens per sequence that were reckoned with */
+    uint32_t fits;                          /* 0 or 1 */
+} auspex_memory_plan;
+
+AUSPEX_API auspex_status auspex_memory_plan_init(auspex_memory_plan* plan, size_t size);
+
+/** Reckons before anything is loaded, from the same description that auspex_engine_create takes; opens the device and reads
+ *  the models' headers. Errors as auspex_engine_create, except that a plan that does not fit is no error. Any thread. */
+AUSPEX_API auspex_status auspex_plan_memory(const auspex_engine_desc* desc, auspex_memory_plan* plan);
+
+/* ---- tokenizers ------------------------------------------------------------------------------------------------- */
+
+/** A vocabulary without an engine. Opaque; calls on one tokenizer may come from several threads, except destroy. */
+typedef struct auspex_tokenizer auspex_tokenizer;
+
+/** path: a model, which may lack its weights. *tokenizer is NULL on error. Any thread. log may be NULL and is not kept. */
+AUSPEX_API auspex_status auspex_tokenizer_open(const char* path, auspex_tokenizer** tokenizer, auspex_log_callback log,
+                                               void* log_user_data);
+/** NULL is allowed. */
+AUSPEX_API void auspex_tokenizer_destroy(auspex_tokenizer* tokenizer);
+
+/** As auspex_engine_tokenize. parse_control: 1: spellings of control tokens in the text become those tokens (for text that
+ *  programs wrote, never for what users typed); 0: they are text. */
+AUSPEX_API auspex_status auspex_tokenizer_encode(const auspex_tokenizer* tokenizer, const char* text, size_t text_bytes,
+                                                 int add_bos, int parse_control, uint32_t* tokens, size_t capacity,
+                                                 size_t* count);
+
+/** The UTF-8 text of a whole list of tokens, control tokens left out; incomplete characters become U+FFFD. Writes up to
+ *  capacity bytes, no terminator; *bytes is the number needed. CAPACITY when they did not fit. text may be NULL. */
+AUSPEX_API auspex_status auspex_tokenizer_decode(const auspex_tokenizer* tokenizer, const uint32_t* tokens, size_t count,
+                                                 char* text, size_t capacity, size_t* bytes);
+
+/** The bytes that a token stands for, which need not be whole characters; of a control token its spelling. Writes as decode.
+ *  is_control may be NULL. INVALID_ARGUMENT: id is outside the vocabulary. */
+AUSPEX_API auspex_status auspex_tokenizer_piece(const auspex_tokenizer* tokenizer, uint32_t id, char* text, size_t capacity,
+                                                size_t* bytes, int* is_control);
+
+/** Tokens; 0 for NULL. */
+AUSPEX_API uint32_t auspex_tokenizer_vocab_size(const auspex_tokenizer* tokenizer);
+/** Whether prompts begin with BOS, 0 or 1, and its id (0 when the vocabulary has none). id may be NULL. */
+AUSPEX_API int auspex_tokenizer_adds_bos(const auspex_tokenizer* tokenizer, uint32_t* id);
+
+/* ---- scores ----------------------------------------------------------------------------------------------------- */
+
+/** Logits of the token behind tokens[position], before any temperature: n_logits f32, valid during the call. */
+typedef void (*auspex_logits_callback)(void* user_data, size_t position, const float* logits, size_t n_logits);
+
+typedef struct auspex_score_options {
+    auspex_header header;
+    const size_t* logit_positions; /* ascending, below the number of tokens; told to `logits` in this order */
+    size_t logit_position_count;
+    auspex_logits_callback logits; /* NULL: none */
+    auspex_progress_callback progress; /* 0…1 of the tokens are read; NULL: none */
+    void* user_data;               /* of both callbacks */
+} auspex_score_options;
+
+AUSPEX_API auspex_status auspex_score_options_init(auspex_score_options* options, size_t size);
+
+/** Reads tokens through the target as if it had generated them. log_probs, of n - 1 doubles, receives the natural logarithm
+ *  of the probability of tokens[i + 1] behind tokens[0 … i]; NULL when only logits are wanted. options may be NULL. Waits for
+ *  the work under way and for its own, which takes as many passes as n / 16. Uses a free slot during the call.
+ *  CAPACITY: no free slot, or n is above max_context. INVALID_ARGUMENT: no token, an id outside the vocabulary, positions
+ *  that do not ascend or are not below n. */
+AUSPEX_API auspex_status auspex_engine_score(auspex_engine* engine, const uint32_t* tokens, size_t n, double* log_probs,
+                                             const auspex_score_options* options);
 
 /* ---- measurement ------------------------------------------------------------------------------------------------ */
 

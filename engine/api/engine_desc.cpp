@@ -1,0 +1,108 @@
+// The public description of an engine as the engine takes it.
+#include "api/engine_handle.h"
+
+#include <auspex/auspex_tools.h>
+#include <auspex/auspex_vulkan.h>
+
+#include <algorithm>
+#include <cstring>
+
+using namespace auspex;
+
+namespace {
+
+const auspex_header* find_extension(const auspex_header& header, auspex_struct_type type) {
+    for (auto* at = static_cast<const auspex_header*>(header.next); at; at = static_cast<const auspex_header*>(at->next))
+        if (at->type == type) return at;
+    return nullptr;
+}
+
+bool has_name(const char* const* names, uint32_t n, const char* name) {
+    return std::any_of(names, names + n, [&](const char* other) { return std::strcmp(other, name) == 0; });
+}
+
+BorrowedDevice borrow(const auspex_vulkan_device& host) {
+    BorrowedDevice device;
+    device.get_instance_proc_addr = host.get_instance_proc_addr;
+    device.instance = host.instance;
+    device.physical_device = host.physical_device;
+    device.device = host.device;
+    device.queue = host.queue;
+    device.queue_family = host.queue_family;
+    device.api_version = host.api_version;
+    for (auto* at = host.enabled_features ? static_cast<const VkBaseInStructure*>(host.enabled_features->pNext) : nullptr; at; at = at->pNext) {
+        VkBool32 size_control = VK_FALSE, full = VK_FALSE;
+        if (at->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES) {
+            auto* features = reinterpret_cast<const VkPhysicalDeviceSubgroupSizeControlFeatures*>(at);
+            size_control = features->subgroupSizeControl;
+            full = features->computeFullSubgroups;
+        } else if (at->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES) {
+            auto* features = reinterpret_cast<const VkPhysicalDeviceVulkan13Features*>(at);
+            size_control = features->subgroupSizeControl;
+            full = features->computeFullSubgroups;
+        }
+        bool available = host.api_version >= VK_API_VERSION_1_3 ||
+                         has_name(host.enabled_extensions, host.enabled_extension_count, "VK_EXT_subgroup_size_control");
+        if (size_control && full && available) device.subgroup_size_control = true;
+    }
+    if (host.enabled_features) device.shader_int64 = host.enabled_features->features.shaderInt64 == VK_TRUE;
+    if (host.lock_queue) device.lock_queue = [lock = host.lock_queue, data = host.user_data] { lock(data); };
+    if (host.unlock_queue) device.unlock_queue = [unlock = host.unlock_queue, data = host.user_data] { unlock(data); };
+    return device;
+}
+
+std::optional<SyntheticModel> synthetic(const auspex_synthetic_shape& shape) {
+    if (shape.hidden_size == 0) return std::nullopt;
+    SyntheticModel model;
+    model.config.hidden_size = shape.hidden_size;
+    model.config.n_layers = shape.n_layers;
+    model.config.n_heads = shape.n_heads;
+    model.config.n_kv_heads = shape.n_kv_heads;
+    model.config.head_dim = shape.head_dim;
+    model.config.ffn_size = shape.ffn_size;
+    model.config.vocab_size = shape.vocab_size;
+    model.config.max_position = shape.max_position;
+    model.config.tied_embedding = shape.tied_embedding != 0;
+    model.dtype = shape.dtype == 0 ? DType::f32 : shape.dtype == 1 ? DType::f16 : DType::bf16;
+    model.seed = shape.seed;
+    model.scale = shape.scale;
+    return model;
+}
+
+} // namespace
+
+namespace auspex {
+
+auspex_status read_engine_desc(const auspex_engine_desc& d, const Logger& log, EngineDesc& inner) {
+    if (d.target_path) inner.target_path = d.target_path;
+    if (d.draft_path) inner.draft_path = d.draft_path;
+    if (d.device) inner.device.device = d.device;
+    inner.max_sequences = d.max_sequences;
+    inner.max_context = d.max_context;
+    inner.max_draft_len = d.max_draft_len;
+    const std::optional<DType> cache_dtype = cache_dtype_of(d.cache_type);
+    if (!cache_dtype)
+        return to_public({Code::invalid_argument, "cache_type is " + std::to_string(static_cast<uint32_t>(d.cache_type)) +
+                                                      ", expected AUSPEX_CACHE_F16, AUSPEX_CACHE_F32 or AUSPEX_CACHE_Q8_0"}, log);
+    inner.cache_dtype = *cache_dtype;
+    if (!to_dtype(d.target_weights, inner.target_type) || !to_dtype(d.draft_weights, inner.draft_type))
+        return to_public({Code::invalid_argument, kNoWeightType}, log);
+    if (d.cache_folder) inner.cache_folder = d.cache_folder;
+    if (d.progress) inner.progress = [d](float fraction) { d.progress(d.progress_user_data, fraction); };
+    if (auto* host = find_extension(d.header, AUSPEX_TYPE_VULKAN_DEVICE)) {
+        auspex_vulkan_device device;
+        auspex_vulkan_device_init(&device, sizeof device);
+        if (!read_struct(reinterpret_cast<const auspex_vulkan_device*>(host), AUSPEX_TYPE_VULKAN_DEVICE, device)) return to_public({Code::invalid_argument, kNoStruct}, log);
+        inner.borrowed = borrow(device);
+    }
+    if (auto* models = find_extension(d.header, AUSPEX_TYPE_SYNTHETIC_MODELS)) {
+        auspex_synthetic_models shapes;
+        auspex_synthetic_models_init(&shapes, sizeof shapes);
+        if (!read_struct(reinterpret_cast<const auspex_synthetic_models*>(models), AUSPEX_TYPE_SYNTHETIC_MODELS, shapes)) return to_public({Code::invalid_argument, kNoStruct}, log);
+        inner.target_synthetic = synthetic(shapes.target);
+        inner.draft_synthetic = synthetic(shapes.draft);
+    }
+    return AUSPEX_OK;
+}
+
+} // namespace auspex

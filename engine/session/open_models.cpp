@@ -1,0 +1,133 @@
+// Opens, compares and trims.
+#include "session/open_models.h"
+
+#include "tensor/device_format.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+namespace auspex {
+
+namespace {
+
+constexpr std::string_view kEmbedding = "model.embed_tokens.weight", kHead = "lm_head.weight";
+
+class TrimmedCheckpoint : public Checkpoint {
+  public:
+    TrimmedCheckpoint(std::unique_ptr<Checkpoint> source, uint32_t vocab_size) : source_(std::move(source)), config_(source_->config()) {
+        config_.vocab_size = vocab_size;
+        for (std::string_view name : {kEmbedding, kHead}) {
+            const TensorInfo* whole = source_->find(name);
+            // Another shape is the loader's to complain of.
+            if (!whole || whole->shape.size() != 2 || whole->shape[0] != source_->config().vocab_size) continue;
+            TensorInfo info = *whole;
+            info.bytes = info.bytes / info.shape[0] * vocab_size;
+            info.shape[0] = vocab_size;
+            trimmed_.emplace(name, std::move(info));
+        }
+    }
+
+    const LlamaConfig& config() const override { return config_; }
+    const std::string& name() const override { return source_->name(); }
+    const TensorInfo* find(std::string_view tensor_name) const override {
+        const auto found = trimmed_.find(tensor_name);
+        return found != trimmed_.end() ? &found->second : source_->find(tensor_name);
+    }
+    Status read(const TensorInfo& tensor, uint64_t offset, std::span<std::byte> out) const override {
+        const TensorInfo* whole = source_->find(tensor.name);
+        if (!whole) return {Code::internal, name() + ": read of a tensor that is not there: " + in_quotes(tensor.name)};
+        return source_->read(*whole, offset, out); // the first rows are the first bytes
+    }
+
+  private:
+    std::unique_ptr<Checkpoint> source_;
+    LlamaConfig config_;
+    std::map<std::string, TensorInfo, std::less<>> trimmed_;
+};
+
+Result<std::unique_ptr<Checkpoint>> open_one(const ModelSource& source) {
+    AUSPEX_TRY_ASSIGN(opened, source.synthetic ? make_synthetic_checkpoint(*source.synthetic) : open_checkpoint(source.path));
+    if (!source.type) return opened;
+    return quantize_checkpoint(std::move(opened), *source.type);
+}
+
+Status check_rows(const Checkpoint& model, const Tokenizer& tokenizer) {
+    if (tokenizer.vocab_size() <= model.config().vocab_size) return ok_status();
+    return {Code::mismatch, model.name() + ": found a vocabulary of " + std::to_string(tokenizer.vocab_size()) + " tokens, expected at most the " +
+                                std::to_string(model.config().vocab_size) + " rows (vocab_size) of the model"};
+}
+
+std::string with_vocab_size(const Checkpoint& model) {
+    return model.name() + ": vocab_size is " + std::to_string(model.config().vocab_size);
+}
+
+} // namespace
+
+std::unique_ptr<Checkpoint> trim_vocabulary(std::unique_ptr<Checkpoint> source, uint32_t vocab_size) {
+    if (vocab_size >= source->config().vocab_size) return source;
+    return std::make_unique<TrimmedCheckpoint>(std::move(source), vocab_size);
+}
+
+Result<OpenedModels> open_models(const ModelSource& target, const ModelSource& draft) {
+    OpenedModels models;
+    if (!target.named()) return Status(Code::invalid_argument, "target_path is not set; expected a GGUF file or a model folder");
+    AUSPEX_TRY_ASSIGN(opened_target, open_one(target));
+    models.target = std::move(opened_target);
+    models.end_ids = models.target->config().eos_ids;
+    if (draft.named()) {
+        AUSPEX_TRY_ASSIGN(opened_draft, open_one(draft));
+        models.draft = std::move(opened_draft);
+    }
+    uint32_t usable = models.target->config().vocab_size;
+    if (!target.synthetic) {
+        AUSPEX_TRY_ASSIGN(tokenizer, open_tokenizer(target.path));
+        AUSPEX_TRY(check_rows(*models.target, *tokenizer));
+        models.tokenizer = std::move(tokenizer);
+        usable = models.tokenizer->vocab_size();
+        const std::vector<uint32_t>& ends = models.tokenizer->end_ids();
+        models.end_ids.insert(models.end_ids.end(), ends.begin(), ends.end());
+    }
+    if (models.draft && models.tokenizer && !draft.synthetic) {
+        AUSPEX_TRY_ASSIGN(tokenizer, open_tokenizer(draft.path));
+        AUSPEX_TRY(check_same_vocabulary(*models.tokenizer, target.path, *tokenizer, draft.path));
+        AUSPEX_TRY(check_rows(*models.draft, *tokenizer));
+        usable = std::min(usable, tokenizer->vocab_size());
+    }
+    if (models.draft && (models.tokenizer ? models.draft->config().vocab_size < usable : models.draft->config().vocab_size != usable))
+        return Status(Code::mismatch, with_vocab_size(*models.draft) + ", expected " + (models.tokenizer ? "at least " : "") + std::to_string(usable) +
+                                          " like the target " + models.target->name());
+    models.target = trim_vocabulary(std::move(models.target), usable);
+    if (models.draft) models.draft = trim_vocabulary(std::move(models.draft), usable);
+    std::sort(models.end_ids.begin(), models.end_ids.end());
+    models.end_ids.erase(std::unique(models.end_ids.begin(), models.end_ids.end()), models.end_ids.end());
+    std::erase_if(models.end_ids, [&](uint32_t id) { return id >= usable; }); // never sampled
+    return models;
+}
+
+WeightSummary summarize_weights(const Checkpoint& checkpoint) {
+    std::array<uint64_t, std::size(dtype_infos)> by_type = {};
+    WeightSummary summary;
+    auto add = [&](std::string_view name) {
+        const TensorInfo* tensor = checkpoint.find(name);
+        if (!tensor || tensor->shape.empty()) return;
+        if (tensor->shape.size() == 1) {
+            summary.device_bytes += tensor->shape[0] * 4; // norms become f32
+            return;
+        }
+        const uint64_t bytes = tensor->shape[0] * device_row_bytes(tensor->dtype, static_cast<uint32_t>(tensor->shape[1]));
+        by_type[static_cast<uint32_t>(tensor->dtype)] += bytes;
+        summary.device_bytes += bytes;
+    };
+    add(kEmbedding);
+    if (!checkpoint.config().tied_embedding) add(kHead);
+    add("model.norm.weight");
+    for (uint32_t i = 0; i < checkpoint.config().n_layers; ++i)
+        for (const char* name : {"input_layernorm", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
+                                 "post_attention_layernorm", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"})
+            add("model.layers." + std::to_string(i) + "." + name + ".weight");
+    summary.matrix_type = static_cast<DType>(std::max_element(by_type.begin(), by_type.end()) - by_type.begin());
+    return summary;
+}
+
+} // namespace auspex

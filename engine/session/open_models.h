@@ -1,0 +1,42 @@
+// A target, its draft and their vocabulary, opened and held against each other. Leaves weights where they are.
+#pragma once
+
+#include "model/checkpoint.h"
+#include "tokens/tokenizer.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace auspex {
+
+struct ModelSource {
+    std::string path; // a GGUF file or a Hugging Face folder
+    std::optional<SyntheticModel> synthetic; // instead of the path
+    std::optional<DType> type; // of matrices; none: as they are
+    bool named() const { return synthetic.has_value() || !path.empty(); }
+};
+
+struct OpenedModels {
+    std::unique_ptr<Checkpoint> target, draft; // draft: null when none was named
+    std::unique_ptr<Tokenizer> tokenizer;      // the target's; null for synthetic targets
+    std::vector<uint32_t> end_ids;             // ascending, of the target's files and vocabulary
+};
+
+// Both models come back with the same vocab_size: that of the ids both vocabularies know. Embeddings often have more rows
+// (padding); those are not loaded, so no such id can ever be drafted, accepted or sampled. mismatch: the models do not
+// fit together, or a model has fewer rows than its vocabulary.
+Result<OpenedModels> open_models(const ModelSource& target, const ModelSource& draft);
+
+// The same model with the first `vocab_size` rows of embedding and head only; at most what it has.
+std::unique_ptr<Checkpoint> trim_vocabulary(std::unique_ptr<Checkpoint> source, uint32_t vocab_size);
+
+// What load_llama_weights uploads; tensors that are absent count nothing.
+struct WeightSummary {
+    uint64_t device_bytes = 0;
+    DType matrix_type = DType::f32; // that most bytes have
+};
+WeightSummary summarize_weights(const Checkpoint& checkpoint);
+
+} // namespace auspex

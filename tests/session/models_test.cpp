@@ -1,0 +1,234 @@
+// Which models an engine takes and what it makes of them: padded vocabularies, GGUF files beside folders, weights in other
+// types, progress, end tokens, and conversion to GGUF and back.
+#include "model/model_files.h"
+#include "session/engine_fixture.h"
+#include "session/quantize_model.h"
+
+#include <filesystem>
+
+namespace auspex {
+namespace {
+
+using namespace test;
+
+constexpr uint32_t kTokens = 4096; // of the bundled tokenizer
+
+// A model whose rows behind the vocabulary shout: their logits beat all others nearly always.
+class Loud : public Checkpoint {
+  public:
+    explicit Loud(const SyntheticModel& model) : model_(make_synthetic_checkpoint(model).value()) {}
+    const LlamaConfig& config() const override { return model_->config(); }
+    const std::string& name() const override { return model_->name(); }
+    const TensorInfo* find(std::string_view name) const override { return model_->find(name); }
+    Status read(const TensorInfo& tensor, uint64_t offset, std::span<std::byte> out) const override {
+        AUSPEX_TRY(model_->read(tensor, offset, out)); // whole tensors of f32
+        if (tensor.shape[0] != config().vocab_size) return ok_status();
+        float* values = reinterpret_cast<float*>(out.data());
+        for (uint64_t i = kTokens * tensor.shape[1]; i < out.size() / 4; ++i) values[i] *= 50;
+        return ok_status();
+    }
+
+  private:
+    std::unique_ptr<Checkpoint> model_;
+};
+
+void write_with_tokenizer(const TempFolder& folder, const Checkpoint& model) {
+    write_huggingface(folder, model);
+    std::filesystem::copy_file(std::string(AUSPEX_PAIR_DIR) + "/target/tokenizer.model", folder.file("tokenizer.model"));
+}
+
+SyntheticModel small(uint32_t vocab, uint64_t seed, bool tied) {
+    return random_model({.d = 32, .layers = 1, .heads = 2, .ffn = 48, .vocab = vocab, .tied = tied, .scale = 0.3f}, seed);
+}
+
+TEST(Models, rows_behind_the_vocabulary_do_not_exist) {
+    for (bool tied : {false, true}) {
+        TempFolder target, draft, twin;
+        write_with_tokenizer(target, Loud(small(kTokens + 40, 1, tied)));
+        write_with_tokenizer(draft, Loud(small(kTokens + 7, 2, tied)));
+        write_with_tokenizer(twin, Loud(small(kTokens + 1, 1, tied))); // rows are a function of their number: the target's
+        for (const std::string& draft_path : {draft.path(), twin.path()}) {
+            EngineDesc desc;
+            desc.target_path = target.path();
+            desc.draft_path = draft_path;
+            desc.max_sequences = 4;
+            desc.max_context = 100;
+            auto engine = make_engine(desc);
+            ASSERT_TRUE(engine);
+            EXPECT_EQ(engine->target().config().vocab_size, kTokens);
+            EXPECT_EQ(engine->draft()->config().vocab_size, kTokens);
+            EXPECT_EQ(engine->create_sequence({{kTokens}, 1, {}, 0, true}).status().code(), Code::invalid_argument);
+            std::vector<Job> jobs;
+            for (float temperature : {0.0f, 5.0f})
+                for (uint32_t draft_len : {0u, 4u})
+                    jobs.push_back({.prompt = random_prompt(9, kTokens, 3), .max_tokens = 30, .draft_len = draft_len, .temperature = temperature});
+            const auto answers = run_jobs(*engine, jobs);
+            for (size_t i = 0; i < jobs.size(); ++i)
+                for (uint32_t token : answers[i].tokens) ASSERT_LT(token, kTokens) << "job " << i;
+            EXPECT_EQ(answers[0].tokens, answers[1].tokens);
+            if (draft_path != twin.path()) continue;
+            for (const Answer& answer : answers) EXPECT_EQ(answer.stats.draft_n, answer.stats.draft_n_accepted);
+        }
+    }
+}
+
+TEST(Models, vocabularies_that_do_not_fit_are_refused) {
+    TempFolder good, few_rows;
+    write_with_tokenizer(good, Loud(small(kTokens, 1, true)));
+    write_with_tokenizer(few_rows, Loud(small(kTokens - 1, 1, true)));
+    auto refused = [](const std::string& target, const std::string& draft, std::optional<SyntheticModel> synthetic = {}) {
+        EngineDesc desc;
+        desc.target_path = target;
+        desc.draft_path = draft;
+        desc.draft_synthetic = synthetic;
+        const auto made = Engine::create(desc, {});
+        EXPECT_FALSE(made.ok());
+        EXPECT_EQ(made.status().message().find('\n'), std::string::npos);
+        return made.status().code();
+    };
+    EXPECT_EQ(refused(few_rows.path(), ""), Code::mismatch);
+    EXPECT_EQ(refused(good.path(), few_rows.path()), Code::mismatch);
+    EXPECT_EQ(refused(good.path(), "", small(kTokens - 1, 1, true)), Code::mismatch);
+    EXPECT_EQ(refused("", ""), Code::invalid_argument);
+    EngineDesc synthetic; // nobody knows which rows are padding
+    synthetic.target_synthetic = small(100, 1, true);
+    synthetic.draft_synthetic = small(101, 1, true);
+    EXPECT_EQ(Engine::create(synthetic, {}).status().code(), Code::mismatch);
+}
+
+TEST(Models, end_tokens_are_those_of_all_files) {
+    TempFolder folder;
+    SyntheticModel model = small(kTokens + 3, 1, true);
+    write_with_tokenizer(folder, Loud(model));
+    folder.write("config.json", with(config_json(make_synthetic_checkpoint(model).value()->config()), "\"eos_token_id\": 2", "\"eos_token_id\": [7, 4097]"));
+    EngineDesc desc;
+    desc.target_path = folder.path();
+    desc.max_context = 32;
+    auto engine = make_engine(desc);
+    ASSERT_TRUE(engine);
+    EXPECT_EQ(engine->end_ids(), (std::vector<uint32_t>{2, 7})); // </s> is the vocabulary's; 4097 is no token
+}
+
+TEST(Models, weights_are_converted_and_progress_is_told) {
+    const Job plain = {.prompt = {1, 403, 2501, 263, 931}, .max_tokens = 24};
+    Job speculative = plain;
+    speculative.draft_len = 4;
+    std::vector<uint32_t> as_is;
+    uint64_t whole = 0;
+    for (auto [target, draft] : std::initializer_list<std::pair<std::optional<DType>, std::optional<DType>>>{
+             {{}, {}}, {{}, DType::q4_0}, {DType::q8_0, DType::q4_k}}) {
+        EngineDesc desc = bundled_pair(1, 128);
+        desc.target_type = target;
+        desc.draft_type = draft;
+        std::vector<float> told;
+        desc.progress = [&](float fraction) { told.push_back(fraction); };
+        auto engine = make_engine(desc);
+        ASSERT_TRUE(engine);
+        ASSERT_GT(told.size(), 80u);
+        EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
+        EXPECT_EQ(told.back(), 1.0f);
+        EXPECT_LT(told[told.size() - 2], 1.0f);
+        const double target_bytes = static_cast<double>(engine->target().weights().bytes()), draft_bytes = static_cast<double>(engine->draft()->weights().bytes());
+        EXPECT_NEAR(told.front(), static_cast<double>(engine->target().weights().embedding.bytes()) / (target_bytes + draft_bytes), 0.02);
+        const Answer answer = run_job(*engine, plain), drafted = run_job(*engine, speculative);
+        EXPECT_EQ(drafted.tokens, answer.tokens);
+        EXPECT_GT(drafted.stats.draft_n_accepted, 4u);
+        if (!target) {
+            if (as_is.empty()) as_is = answer.tokens;
+            EXPECT_EQ(answer.tokens, as_is); // a draft's precision changes nothing
+        }
+        if (!target && !draft) whole = engine->draft()->weights().bytes();
+        if (draft == DType::q4_0) { EXPECT_LT(engine->draft()->weights().bytes(), whole * 4 / 10); }
+    }
+    EngineDesc desc = bundled_pair(1, 128);
+    desc.target_type = DType::q5_k; // read, never written
+    EXPECT_EQ(Engine::create(desc, {}).status().code(), Code::unsupported);
+}
+
+// What is written is what the engine would have made of the same files, read back.
+TEST(Models, conversion_keeps_every_weight_and_token) {
+    const std::string source = std::string(AUSPEX_PAIR_DIR) + "/target";
+    TempFolder folder;
+    const Job job = {.prompt = {1, 403, 2501, 263, 931}, .max_tokens = 20};
+    for (std::optional<DType> type : {std::optional<DType>(), std::optional(DType::q4_k)}) {
+        const std::string path = folder.file("model.gguf"), again = folder.file("again.gguf");
+        std::vector<float> told;
+        const Status status = quantize_model(source, path, type, [&](float fraction) { told.push_back(fraction); }, {});
+        ASSERT_TRUE(status.ok()) << status.message();
+        EXPECT_EQ(told.back(), 1.0f);
+        auto expected = open_huggingface_checkpoint(source).value();
+        if (type) expected = quantize_checkpoint(std::move(expected), *type).value();
+        auto found = open_checkpoint(path);
+        ASSERT_TRUE(found.ok()) << found.status().message();
+        for (const auto& [name, gguf] : tensor_names(expected->config())) {
+            if (expected->find(name)->shape.size() == 1) continue; // norms became f32
+            EXPECT_EQ(found.value()->find(name)->dtype, expected->find(name)->dtype) << name;
+            EXPECT_TRUE(tensor_bytes(*found.value(), name) == tensor_bytes(*expected, name)) << name;
+        }
+        EngineDesc from_folder, from_file;
+        from_folder.target_path = source;
+        from_folder.target_type = type;
+        from_file.target_path = path;
+        from_folder.max_context = from_file.max_context = 96;
+        auto a = make_engine(from_folder), b = make_engine(from_file);
+        ASSERT_TRUE(a && b);
+        EXPECT_EQ(run_job(*a, job).tokens, run_job(*b, job).tokens);
+        EXPECT_EQ(a->end_ids(), b->end_ids());
+        for (const char* text : {"Once upon a time", "  two  spaces\n\tx = 1", "日本 🙂 </s> <s>"}) EXPECT_EQ(a->tokenize(text, true).value(), b->tokenize(text, true).value());
+        EXPECT_TRUE(check_same_vocabulary(*a->tokenizer(), "folder", *b->tokenizer(), "file").ok());
+        // A file made of a file is that file, but for the order of its keys.
+        ASSERT_TRUE(quantize_model(path, again, type, {}, {}).ok());
+        EXPECT_EQ(std::filesystem::file_size(again), std::filesystem::file_size(path));
+        auto twice = open_checkpoint(again);
+        ASSERT_TRUE(twice.ok());
+        for (const auto& [name, gguf] : tensor_names(expected->config())) EXPECT_TRUE(tensor_bytes(*twice.value(), name) == tensor_bytes(*found.value(), name)) << name;
+    }
+    EXPECT_EQ(quantize_model("/no/such/model", folder.file("x.gguf"), {}, {}, {}).code(), Code::not_found);
+    EXPECT_EQ(quantize_model(source, folder.file("x.gguf"), DType::q2_k, {}, {}).code(), Code::unsupported);
+    EXPECT_FALSE(std::filesystem::exists(folder.file("x.gguf")));
+}
+
+// Byte-level BPE with its merges and added tokens, and Llama 3's rope as a tensor of divisors.
+TEST(Models, conversion_of_llama3_folders) {
+    TempFolder folder;
+    const std::string data = std::string(AUSPEX_TEST_DATA) + "/bpe/";
+    for (const char* name : {"tokenizer.json", "tokenizer_config.json"}) std::filesystem::copy_file(data + name, folder.file(name));
+    auto source = open_tokenizer(folder.path());
+    ASSERT_TRUE(source.ok()) << source.status().message();
+    SyntheticModel shape = small(source.value()->vocab_size() + 5, 3, true);
+    shape.scale = 0.5f;
+    auto model = make_synthetic_checkpoint(shape).value();
+    write_huggingface(folder, *model);
+    folder.write("config.json", with(config_json(model->config()), "\"rms_norm_eps\"",
+                                     R"("rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}, "rms_norm_eps")"));
+    const std::string path = folder.file("model.gguf");
+    const Status status = quantize_model(folder.path(), path, DType::f16, {}, {});
+    ASSERT_TRUE(status.ok()) << status.message();
+    auto found = open_tokenizer(path);
+    ASSERT_TRUE(found.ok()) << found.status().message();
+    EXPECT_TRUE(check_same_vocabulary(*source.value(), "folder", *found.value(), "file").ok());
+    EXPECT_EQ(found.value()->vocab_size(), source.value()->vocab_size()); // padding rows stay behind
+    EXPECT_EQ(found.value()->bos_id(), source.value()->bos_id());
+    EXPECT_EQ(found.value()->add_bos(), source.value()->add_bos());
+    EXPECT_EQ(found.value()->end_ids(), source.value()->end_ids());
+    EXPECT_EQ(found.value()->chat_template(), source.value()->chat_template());
+    for (const char* text : {"Hello, world! It's 12345 o'clock.", "  the  the\n\n\t end", "日本語 🙂 naïve"}) EXPECT_EQ(found.value()->encode(text).value(), source.value()->encode(text).value()) << text;
+    const LlamaConfig config = open_checkpoint(path).value()->config(), expected = open_checkpoint(folder.path()).value()->config();
+    EXPECT_EQ(expected.rope_scaling.kind, RopeScaling::Kind::llama3);
+    EXPECT_EQ(config.rope_divisors.size(), config.head_dim / 2);
+    const auto frequencies = rope_frequencies(config), wanted = rope_frequencies(expected);
+    ASSERT_EQ(frequencies.size(), wanted.size());
+    for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(frequencies[i] / wanted[i], 1.0, 1e-6) << i;
+    EngineDesc from_folder, from_file;
+    from_folder.target_path = folder.path();
+    from_folder.target_type = DType::f16;
+    from_file.target_path = path;
+    from_folder.max_context = from_file.max_context = 100;
+    auto a = make_engine(from_folder), b = make_engine(from_file);
+    ASSERT_TRUE(a && b);
+    const Job job = {.prompt = random_prompt(20, source.value()->vocab_size(), 1), .max_tokens = 40};
+    EXPECT_EQ(run_job(*a, job).tokens, run_job(*b, job).tokens);
+}
+
+} // namespace
+} // namespace auspex
