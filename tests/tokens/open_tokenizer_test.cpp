@@ -391,6 +391,17 @@ TEST(TokenizerJson, what_is_passed_over_takes_no_memory) {
     expect_refused(open_tokenizer(folder.path()).status(), Code::bad_file, "tokenizer.json", "too large");
 }
 
+// A gap before a large id costs as much memory as the tokens that it leaves out: refused before it is made.
+TEST(TokenizerJson, memory_does_not_follow_the_largest_id) {
+    TempFolder folder;
+    const std::string file = R"({"model":{"type":"BPE","vocab":{"a":1000000},"merges":[]}})";
+    folder.write("tokenizer.json", file);
+    const Status status = open_tokenizer(folder.path()).status();
+    expect_refused(status, Code::bad_file, folder.file("tokenizer.json"), "a large id");
+    EXPECT_NE(status.message().find("below " + std::to_string(file.size() / 6 + 1)), std::string::npos)
+        << status.message();
+}
+
 // The reader may answer anything but must come back with it.
 TEST(TokenizerJson, survives_random_damage) {
     TempFolder folder;
