@@ -176,6 +176,8 @@ TEST(GgufTokenizer, refuses_what_it_cannot_read) {
     const auto set = [](GgufBuilder file, const char* key, const auto& value) { return file.set(key, value); };
     refused(without(bpe, "tokenizer.ggml.model"), Code::not_found, "tokenizer.ggml.model");
     refused(set(bpe, "tokenizer.ggml.model", "bert"), Code::unsupported, "\"bert\"");
+    refused(set(bpe, "tokenizer.ggml.tokens", std::vector<std::string_view>((1u << 19) + 1, "x")), Code::bad_file,
+            "at most 524288");
     refused(without(bpe, "tokenizer.ggml.pre"), Code::unsupported, "no tokenizer.ggml.pre");
     refused(set(bpe, "tokenizer.ggml.pre", "qwen2"), Code::unsupported, "\"qwen2\"");
     refused(without(bpe, "tokenizer.ggml.tokens"), Code::bad_file, "tokenizer.ggml.tokens");
