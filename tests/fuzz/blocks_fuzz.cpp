@@ -18,7 +18,8 @@ void fuzz_blocks(FuzzInput input) {
     const uint64_t n_rows = (input.size() - 2) / row_bytes;
     if (n_rows == 0) return;
     // Exact copies, so that a sanitizer sees the first byte too many.
-    const std::vector<std::byte> rows(input.begin() + 2, input.begin() + 2 + static_cast<std::ptrdiff_t>(n_rows * row_bytes));
+    const std::vector<std::byte> rows(input.begin() + 2,
+                                      input.begin() + 2 + static_cast<std::ptrdiff_t>(n_rows * row_bytes));
 
     const uint64_t device_bytes = device_row_bytes(dtype, cols);
     fuzz_check(device_bytes % 16 == 0 && device_bytes >= row_bytes / 2 && device_bytes <= 2 * row_bytes + 64,

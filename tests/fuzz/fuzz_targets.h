@@ -6,6 +6,7 @@
 #include "tokens/tokenizer.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -51,14 +52,19 @@ inline void fuzz_check(bool holds, const char* promise) {
     if (!holds) throw FuzzFailure{promise};
 }
 
-// A refusal is one printable line of bounded length, and never `internal`: that would be an exception nobody expected.
+// A refusal is one printable line of bounded length. `internal` would be an exception that nobody expected, and no file
+// that fits into memory may ask for more than there is.
 void check_refusal(const Status& status);
+
+// The product of a shape, in a type that cannot overflow.
+double elements_of(std::span<const uint64_t> shape);
 
 // The input's files where it holds several: "\x1e" (which JSON cannot contain) stands between them.
 std::vector<std::string_view> split_files(FuzzInput input);
 
-// What comes out when a text is encoded and decoded: `bytes`, itself but for replacements of what is not UTF-8; `spaces`,
-// the same with U+2581 as a space, as SentencePiece vocabularies write it; `anything`, UTF-8 that may lack characters.
+// What comes out when a text is encoded and decoded: `bytes`, itself but for replacements of what is not UTF-8;
+// `spaces`, the same with U+2581 as a space, as SentencePiece vocabularies write it; `anything`, UTF-8 that may lack
+// characters.
 enum class Fidelity { bytes, spaces, anything };
 // Encodes, decodes and renders a chat.
 void use_tokenizer(const Tokenizer& tokenizer, Fidelity fidelity);

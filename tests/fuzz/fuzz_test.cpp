@@ -34,7 +34,8 @@ std::string run_once(const FuzzTarget& target, const std::string& input) {
         return std::string("an exception left the target: ") + error.what();
     }
     if (meter.peak_bytes() > 2 * input.size() + fuzz_extra_bytes)
-        return std::to_string(meter.peak_bytes() >> 20) + " MiB for a file of " + std::to_string(input.size()) + " bytes";
+        return std::to_string(meter.peak_bytes() >> 20) + " MiB for a file of " + std::to_string(input.size()) +
+               " bytes";
     if (seconds() - start > fuzz_max_seconds) return std::to_string(seconds() - start) + " s";
     return {};
 }
@@ -72,9 +73,20 @@ TEST_P(Fuzz, replays_the_corpus) {
 
 // Numbers that counts, offsets and dimensions go wrong at, as little-endian words.
 void put_number(std::string& text, Dice& dice) {
-    const uint64_t numbers[] = {0,          1,          0x7f,      0xff,           0xffff,          1u << 20,
-                                0x7fffffff, 0x80000000, 0xffffffff, uint64_t{1} << 32, uint64_t{1} << 61, uint64_t{1} << 63,
-                                ~uint64_t{0}, ~uint64_t{7}};
+    const uint64_t numbers[] = {0,
+                                1,
+                                0x7f,
+                                0xff,
+                                0xffff,
+                                1u << 20,
+                                0x7fffffff,
+                                0x80000000,
+                                0xffffffff,
+                                uint64_t{1} << 32,
+                                uint64_t{1} << 61,
+                                uint64_t{1} << 63,
+                                ~uint64_t{0},
+                                ~uint64_t{7}};
     const size_t size = dice.below(2) == 0 ? 4 : 8;
     if (text.size() < size) return;
     const uint64_t number = numbers[dice.below(std::size(numbers))];
@@ -136,7 +148,7 @@ struct LargeInput {
 std::vector<LargeInput> large_inputs() {
     constexpr size_t n = 100'000;
     const auto name = [](size_t i) { return std::to_string(i); };
-    const std::string u32_type = le64(4).substr(0, 4), gguf = "GGUF" + le64(3).substr(0, 4);
+    const std::string gguf = "GGUF" + le64(3).substr(0, 4);
     const auto key = [&](size_t i) { return le64(name(i).size()) + name(i) + std::string(4, '\0') + "x"; };
     const auto tensor = [&](size_t i) {
         return le64(name(i).size()) + name(i) + le64(1).substr(0, 4) + le64(1) + le64(0).substr(0, 4) + le64(32 * i);
@@ -150,6 +162,25 @@ std::vector<LargeInput> large_inputs() {
     };
     const auto shard = [&](size_t i) { return (i ? ",\"" : "\"") + name(i) + "\":\"1.safetensors\""; };
     const auto token = [&](size_t i) { return (i ? ",\"" : "\"") + name(i) + "\":" + name(i); };
+    const auto empty_lists = [](size_t bytes) { return "[]" + joined(bytes / 3 - 20, [](size_t) { return ",[]"; }); };
+    const auto piece = [&](size_t i) {
+        const std::string spelling = i == 0 ? "<unk>" : name(i), type = i == 0 ? "\x02" : "\x01";
+        return std::string{'\x0a', static_cast<char>(spelling.size() + 4), '\x0a', static_cast<char>(spelling.size())} +
+               spelling + "\x18" + type;
+    };
+    const auto sentencepiece = [&](size_t count) {
+        return joined(count, piece) + std::string("\x12\x02\x18\x02\x1a\x04\x20\x00\x28\x01", 10);
+    };
+    const auto spelled = [&](size_t i) { return le64(name(i).size() + 1) + "x" + name(i); };
+    const auto vocabulary = [&](size_t count) {
+        const auto list = [&](const std::string& list_name, uint64_t type, const std::string& items) {
+            return le64(list_name.size()) + list_name + le64(9).substr(0, 4) + le64(type).substr(0, 4) + le64(count) +
+                   items;
+        };
+        return gguf + le64(0) + le64(3) + le64(20) + "tokenizer.ggml.model" + le64(8).substr(0, 4) + le64(5) + "llama" +
+               list("tokenizer.ggml.tokens", 8, joined(count, spelled)) +
+               list("tokenizer.ggml.scores", 6, std::string(4 * count, '\0'));
+    };
     return {
         {"gguf", "keys", gguf + le64(0) + le64(n) + joined(n, key)},
         {"gguf", "as many keys as may be", gguf + le64(0) + le64(65536) + joined(65536, key)},
@@ -159,8 +190,15 @@ std::vector<LargeInput> large_inputs() {
         {"safetensors", "tensors", safetensors(n)},
         {"safetensors", "as many tensors as may be", safetensors(65536)},
         {"safetensors", "values of nothing", le64(400'001) + "{" + joined(n, [](size_t) { return "[],\n"; })},
-        {"index_json", "tensors", R"({"weight_map":{)" + joined(n, shard) + "}}"},
-        {"config_json", "values of nothing", "{\"a\":[[]" + joined(n, [](size_t) { return ",[]"; }) + "]}"},
+        {"index_json", "tensors", R"({"weight_map":{)" + joined(70'000, shard) + "}}"}, // 2 MiB is the limit
+        {"gguf", "vocabulary", vocabulary(n)},
+        {"gguf", "as large a vocabulary as may be", vocabulary(1u << 18)},
+        {"sentencepiece", "pieces", sentencepiece(n)},
+        {"sentencepiece", "as many pieces as may be", sentencepiece(1u << 18)},
+        {"index_json", "values of nothing, as large as may be", "{\"a\":[" + empty_lists(2u << 20) + "]}"},
+        {"config_json", "values of nothing, as large as may be", "{\"a\":[" + empty_lists(1u << 20) + "]}"},
+        {"tokenizer_json", "values of nothing as a setting", "\x1e{\"chat_template\":[" + empty_lists(3 * n) + "]}"},
+        {"tokenizer_json", "values of nothing passed over", "\x1e{\"a\":[" + empty_lists(30 * n) + "]}"},
         {"tokenizer_json", "tokens", R"({"model":{"type":"BPE","merges":[],"vocab":{)" + joined(n, token) + "}}}"},
     };
 }
@@ -185,9 +223,9 @@ TEST(FuzzLimits, broken_ones_are_seen) {
     const FuzzTarget greedy = {"greedy", [](FuzzInput) { kept->emplace_back(fuzz_extra_bytes + 4096, 'x'); }};
     const FuzzTarget modest = {"modest", [](FuzzInput) { kept->emplace_back(fuzz_extra_bytes / 2, 'x'); }};
     const FuzzTarget slow = {"slow", [](FuzzInput) {
-        for (const double start = seconds(); seconds() - start < fuzz_max_seconds + 0.05;) {
-        }
-    }};
+                                 for (const double start = seconds(); seconds() - start < fuzz_max_seconds + 0.05;) {
+                                 }
+                             }};
     const FuzzTarget wrong = {"wrong", [](FuzzInput) { fuzz_check(false, "a promise"); }};
     const FuzzTarget throwing = {"throwing", [](FuzzInput) { throw std::runtime_error("why"); }};
     EXPECT_NE(run_once(greedy, "x").find("MiB"), std::string::npos);

@@ -31,13 +31,20 @@ void check_contents(const GgufContents& contents, size_t file_bytes) {
     }
     for (const auto& tensor : contents.tensors)
         fuzz_check(tensor.room > 0 && tensor.offset < file_bytes && tensor.room <= file_bytes - tensor.offset &&
-                       tensor.offset >= contents.data_begin && !tensor.shape.empty(),
+                       tensor.offset >= contents.data_begin &&
+                       tensor.offset % contents.alignment == contents.data_begin % contents.alignment,
                    "a tensor lies inside the file");
+    for (const auto& tensor : contents.tensors)
+        fuzz_check(!tensor.shape.empty() && elements_of(tensor.shape) > 0 && elements_of(tensor.shape) < 0x1p63,
+                   "a tensor has elements, and their number fits 63 bits");
 }
 
 void read_tensor(const Checkpoint& model, std::string_view name) {
     const TensorInfo* info = model.find(name);
     if (!info) return;
+    const DTypeInfo& type = dtype_info(info->dtype);
+    fuzz_check(elements_of(info->shape) / type.block_elements * type.block_bytes == static_cast<double>(info->bytes),
+               "a tensor is as long as its shape and type");
     std::array<std::byte, 96> piece;
     for (const uint64_t offset : {uint64_t{0}, info->bytes / 3, info->bytes - 1}) {
         const auto out = std::span(piece).first(std::min<uint64_t>(piece.size(), info->bytes - offset));

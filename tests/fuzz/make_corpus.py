@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the seeds (corpus/<target>/) and one file per known flaw class (regressions/<target>/): python3 make_corpus.py.
-Files that a campaign found are added by hand beside them and stay. Needs nothing beyond Python."""
+"""Writes the seeds (corpus/<target>/), one file per known flaw class (regressions/<target>/) and libFuzzer's word lists
+(dictionaries/<target>.dict): python3 make_corpus.py. Files that a campaign found are added by hand beside them and stay.
+Needs nothing beyond Python."""
 import json
 import os
 import struct
@@ -133,7 +134,7 @@ def make_gguf():
                                  + [("s", STRING, "text")]))
     seed("gguf", "lists", gguf([("l%d" % kind, ARRAY, array(kind, [1, 0, 1])) for kind in FORMATS]
                                + [("ls", ARRAY, array(STRING, ["a", "", "bc"]))]))
-    seed("gguf", "llama_f16", gguf(llama_entries(), llama_tensors()))
+    seed("gguf", "llama_mixed", gguf(llama_entries(), llama_tensors(1, 2, 1)[:1] + llama_tensors(2, 18, 32)[1:]))
     seed("gguf", "llama_q4_0", gguf(llama_entries(), llama_tensors(2, 18, 32)))
     seed("gguf", "llama_q8_0_tied", gguf(llama_entries(vocab_size=8), llama_tensors(8, 34, 32, head=False)))
     seed("gguf", "rope", gguf(llama_entries() + [("llama.rope.scaling.type", STRING, "linear"),
@@ -444,6 +445,48 @@ def make_blocks():
     flaw("blocks", "less_than_a_row", bytes([13, 8]) + bytes(300))
 
 
+# ---- words that mutation should know ---------------------------------------------------------------------------------
+
+def dictionary(target, words):
+    raws = [w if isinstance(w, bytes) else w.encode() for w in words]
+    lines = ['"' + "".join("\\x%02x" % b for b in raw) + '"\n' for raw in raws]
+    os.makedirs(os.path.join(HERE, "dictionaries"), exist_ok=True)
+    with open(os.path.join(HERE, "dictionaries", target + ".dict"), "w") as out:
+        out.writelines(lines)
+
+
+def make_dictionaries():
+    json_words = ["null", "true", "false", "1e999", "-1", "0.5", "18446744073709551615", "18446744073709551616", "[[", "{}",
+                  "\\u0000", "\\ud800", '":', '",']
+    numbers = [struct.pack("<I", n) for n in (0, 1, 13, 1 << 20, 2**31, 2**32 - 1)] + [
+        struct.pack("<Q", n) for n in (0, 1, 32, 1 << 20, 1 << 32, 1 << 61, 2**63, 2**64 - 32, 2**64 - 1)]
+    gguf_words = [e[0] for e in llama_entries() + sp_entries(chat="x") + bpe_entries()] + [t[0] for t in llama_tensors()] + [
+        "general.alignment", "llama.vocab_size", "llama.rope.scaling.type", "llama.rope.scaling.factor", "rope_freqs.weight",
+        "llama.attention.key_length", "llama.attention.value_length", "llama.rope.dimension_count", "llama.expert_count",
+        "split.no", "split.count", "split.tensors.count", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.unknown_token_id",
+        "tokenizer.ggml.add_space_prefix", "tokenizer.ggml.precompiled_charsmap", "<0x00>", "<0x-1>", "llama", "gpt2"]
+    dictionary("gguf", dict.fromkeys(gguf_words + numbers))
+    dictionary("safetensors", json_words + ["dtype", "shape", "data_offsets", "__metadata__", "F32", "BF16", "F4", "F6_E2M3",
+                                            ".weight", ".qweight"])
+    dictionary("index_json", json_words + ["weight_map", "metadata", "1.safetensors", "2.safetensors", ".safetensors", "../"])
+    dictionary("config_json", json_words + list(CONFIG) + [
+        "LlamaForCausalLM", "llama", "silu", "rope_parameters", "rope_type", "type", "linear", "llama3", "default", "factor",
+        "low_freq_factor", "high_freq_factor", "original_max_position_embeddings", "quantization_config", "mlp_bias", RS])
+    dictionary("tokenizer_json", json_words + [
+        "added_tokens", "id", "content", "special", "single_word", "lstrip", "rstrip", "normalizer", "pre_tokenizer", "type",
+        "Sequence", "pretokenizers", "Split", "pattern", "Regex", "ByteLevel", "behavior", "Isolated", "invert",
+        "add_prefix_space", "use_regex", "post_processor", "TemplateProcessing", "single", "SpecialToken", "processors",
+        "model", "BPE", "dropout", "byte_fallback", "ignore_merges", "vocab", "merges", "chat_template", "template", "name",
+        "add_bos_token", "bos_token", "eos_token", "\u0120", "\u0100", "\u0143", RS])
+    dictionary("sentencepiece", ["<0x00>", "<0xFF>", "<0x-1>", "<unk>", "<s>", "\u2581", "identity", number(3, 2), number(3, 3),
+                                 number(3, 6), number(35, 1), number(24, 1), number(4, 1), b"\x15\x00\x00\xc0\x7f",
+                                 b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"])
+    dictionary("tokenizer_text", ["<s>", "</s>", "<|begin_of_text|>", "<|eot_id|>", "<0x0A>", "\u2581", "'ll", "'RE", "\r\n",
+                                  "\u3000", "\u0085", "\u180e", "\U0001F642", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc0\xaf",
+                                  "[INST]", "<<SYS>>", "<|im_start|>system\n", "<|start_header_id|>", "\u0661", "\u00bd"])
+    dictionary("blocks", [struct.pack("<H", h) for h in (0x7C00, 0xFC00, 0x7E00, 0x0001, 0x8000, 0x7BFF)])
+
+
 for make in (make_gguf, make_safetensors, make_index, make_config, make_tokenizer_json, make_sentencepiece, make_texts,
-             make_blocks):
+             make_blocks, make_dictionaries):
     make()

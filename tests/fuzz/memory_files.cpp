@@ -24,7 +24,9 @@ std::vector<MemoryFile>& files() {
 
 } // namespace
 
-void clear_files() { files().clear(); }
+void clear_files() {
+    files().clear();
+}
 
 void put_file(const std::string& path, std::span<const std::byte> bytes) {
     for (MemoryFile& file : files())

@@ -1,5 +1,5 @@
-// A platform whose files lie in memory, in place of base/platform_posix.cpp: no system call slows the fuzzers down, and a
-// sanitizer sees the first byte that is read beyond a file's end.
+// A platform whose files lie in memory, in place of base/platform_posix.cpp: no system call slows the fuzzers down, and
+// a sanitizer sees the first byte that is read beyond a file's end.
 #pragma once
 
 #include <cstddef>

@@ -38,11 +38,11 @@ void count_delete(size_t bytes) {
 
 MemoryMeter::MemoryMeter() {
 #if defined(AUSPEX_ASAN)
-    static const int installed = __sanitizer_install_malloc_and_free_hooks(
-        [](const volatile void*, size_t bytes) { count_new(bytes); },
-        [](const volatile void* p) {
-            if (p) count_delete(__sanitizer_get_allocated_size(p));
-        });
+    static const int installed =
+        __sanitizer_install_malloc_and_free_hooks([](const volatile void*, size_t bytes) { count_new(bytes); },
+                                                  [](const volatile void* p) {
+                                                      if (p) count_delete(__sanitizer_get_allocated_size(p));
+                                                  });
     static_cast<void>(installed);
 #endif
     start_ = live.load();
@@ -72,5 +72,7 @@ void operator delete(void* p) noexcept {
     auspex::test::count_delete(*reinterpret_cast<size_t*>(block));
     std::free(block);
 }
-void operator delete(void* p, size_t) noexcept { operator delete(p); }
+void operator delete(void* p, size_t) noexcept {
+    operator delete(p);
+}
 #endif

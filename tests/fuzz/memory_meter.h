@@ -8,8 +8,8 @@ namespace auspex::test {
 // One at a time.
 class MemoryMeter {
   public:
-    MemoryMeter();               // starts from what is held now
-    size_t peak_bytes() const;   // most held since, beyond the start
+    MemoryMeter();             // starts from what is held now
+    size_t peak_bytes() const; // most held since, beyond the start
   private:
     size_t start_;
 };

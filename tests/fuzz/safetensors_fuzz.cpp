@@ -40,6 +40,8 @@ void fuzz_safetensors(FuzzInput input) {
         if (!info) continue;
         std::byte byte;
         fuzz_check(info->bytes == entry.end - entry.begin, "a tensor is as long as its range");
+        fuzz_check(elements_of(info->shape) * dtype_bytes(info->dtype) == static_cast<double>(info->bytes),
+                   "a tensor is as long as its shape and type");
         fuzz_check(info->bytes == 0 || model.value()->read(*info, info->bytes - 1, {&byte, 1}).ok(), "it can be read");
         fuzz_check(!model.value()->read(*info, info->bytes, {&byte, 1}).ok(), "and not beyond its end");
     }
