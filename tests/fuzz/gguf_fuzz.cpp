@@ -7,14 +7,15 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 namespace auspex::test {
 namespace {
 
 void check_contents(const GgufContents& contents, size_t file_bytes) {
-    fuzz_check(std::is_sorted(contents.entries.begin(), contents.entries.end(),
-                              [](const auto& a, const auto& b) { return a.key < b.key; }),
-               "entries are sorted");
+    for (size_t i = 1; i < contents.entries.size(); ++i)
+        fuzz_check(contents.entries[i - 1].key < contents.entries[i].key, "keys are sorted and differ");
+    fuzz_check(contents.alignment >= 8 && std::has_single_bit(contents.alignment), "the alignment is a power of two");
     for (const auto& entry : contents.entries) {
         fuzz_check(contents.find(entry.key) == &entry, "every key is found");
         uint64_t items = 0;

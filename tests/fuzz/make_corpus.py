@@ -340,6 +340,7 @@ def make_tokenizer_json():
     vocab = {t: i for i, t in enumerate(alphabet())}
     flaw("tokenizer_json", "count_overflow_id", tokenizer(vocab={**vocab, "x": 2**64 - 1}))
     flaw("tokenizer_json", "count_large_id", tokenizer(vocab={"a": (1 << 20) - 1}))
+    flaw("tokenizer_json", "count_larger_id", tokenizer(vocab={"a": 1 << 22}))
     flaw("tokenizer_json", "count_added_id", tokenizer(words=[added(2**32, "x")]))
     flaw("tokenizer_json", "hole_in_ids", tokenizer(vocab={**vocab, "ab": 300}, words=[]))
     flaw("tokenizer_json", "duplicate_id", tokenizer(vocab={**vocab, "ab": 5}))
@@ -413,6 +414,8 @@ def make_sentencepiece():
     flaw("sentencepiece", "spelling_long", sp_model(small + [piece("x" * 1025)]))
     flaw("sentencepiece", "spelling_zero_byte", sp_model(small + [piece("a\0b")]))
     flaw("sentencepiece", "rules_table", sp_model(small, normalizer=message(2, b"\xff" * 64)))
+    flaw("sentencepiece", "no_space_symbol", sp_model([p for p, t in zip(small, SP_TOKENS) if t != "\u2581"] + all_bytes,
+                                                     fallback=True))
     flaw("sentencepiece", "two_unknown", sp_model(small + [piece("x", 0.0, 2)]))
     flaw("sentencepiece", "control_of_one_character", sp_model(small + [piece("x", 0.0, 3)]))
 
