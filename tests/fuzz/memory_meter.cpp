@@ -7,16 +7,11 @@
 #include <cstdlib>
 #include <new>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define AUSPEX_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define AUSPEX_ASAN 1
-#endif
-#endif
-
 #if defined(AUSPEX_ASAN)
-#include <sanitizer/allocator_interface.h>
+// Of sanitizer/allocator_interface.h, which GCC does not install.
+extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*allocated)(const volatile void*, size_t),
+                                                         void (*freed)(const volatile void*));
+extern "C" size_t __sanitizer_get_allocated_size(const volatile void* p);
 #endif
 
 namespace auspex::test {

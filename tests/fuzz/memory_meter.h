@@ -3,7 +3,21 @@
 
 #include <cstddef>
 
+#if defined(__SANITIZE_ADDRESS__)
+#define AUSPEX_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define AUSPEX_ASAN 1
+#endif
+#endif
+
 namespace auspex::test {
+
+#if defined(AUSPEX_ASAN)
+inline constexpr bool under_asan = true;
+#else
+inline constexpr bool under_asan = false;
+#endif
 
 // One at a time.
 class MemoryMeter {
