@@ -10,7 +10,7 @@
 
 namespace auspex {
 
-// A small file (config.json, an index) as a tree; the tree costs about 20 times the text.
+// A small file (config.json, an index) as a tree; the tree costs up to 30 times the text.
 Result<nlohmann::json> read_json_object(const std::string& path, uint64_t max_bytes);
 
 // A value as it stands in the file, in a few words, for messages.

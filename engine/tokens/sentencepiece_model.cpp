@@ -13,7 +13,7 @@
 namespace auspex {
 namespace {
 
-constexpr size_t max_pieces = 1u << 20;
+constexpr size_t max_pieces = 1u << 18; // of Llama-2: 32000. The library takes about 200 bytes for each.
 constexpr size_t max_piece_bytes = 1024; // longest in Llama-2: 48. SentencePiece recurses once per byte when it loads.
 
 enum Wire : uint32_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };

@@ -176,6 +176,8 @@ TEST(GgufTokenizer, refuses_what_it_cannot_read) {
     const auto set = [](GgufBuilder file, const char* key, const auto& value) { return file.set(key, value); };
     refused(without(bpe, "tokenizer.ggml.model"), Code::not_found, "tokenizer.ggml.model");
     refused(set(bpe, "tokenizer.ggml.model", "bert"), Code::unsupported, "\"bert\"");
+    refused(set(bpe, "tokenizer.ggml.tokens", std::vector<std::string_view>((1u << 19) + 1, "x")), Code::bad_file,
+            "at most 524288");
     refused(without(bpe, "tokenizer.ggml.pre"), Code::unsupported, "no tokenizer.ggml.pre");
     refused(set(bpe, "tokenizer.ggml.pre", "qwen2"), Code::unsupported, "\"qwen2\"");
     refused(without(bpe, "tokenizer.ggml.tokens"), Code::bad_file, "tokenizer.ggml.tokens");
@@ -389,6 +391,17 @@ TEST(TokenizerJson, what_is_passed_over_takes_no_memory) {
     EXPECT_LT(peak_mib(), before + 16 + 24); // the mapped file, and little else: as a tree it takes 128 and more
     folder.write("tokenizer.json", std::string((64u << 20) + 1, ' '));
     expect_refused(open_tokenizer(folder.path()).status(), Code::bad_file, "tokenizer.json", "too large");
+}
+
+// A gap before a large id costs as much memory as the tokens that it leaves out: refused before it is made.
+TEST(TokenizerJson, memory_does_not_follow_the_largest_id) {
+    TempFolder folder;
+    const std::string file = R"({"model":{"type":"BPE","vocab":{"a":1000000},"merges":[]}})";
+    folder.write("tokenizer.json", file);
+    const Status status = open_tokenizer(folder.path()).status();
+    expect_refused(status, Code::bad_file, folder.file("tokenizer.json"), "a large id");
+    EXPECT_NE(status.message().find("below " + std::to_string(file.size() / 6 + 1)), std::string::npos)
+        << status.message();
 }
 
 // The reader may answer anything but must come back with it.

@@ -95,6 +95,7 @@ TEST(SentencePieceModel, refuses_vocabularies_that_break_its_promises) {
         {"a negative byte", [](auto& m) { m.pieces[3].spelling = "<0x-1>"; }, "the form <0xHH>"},
         {"a byte missing", [](auto& m) { m.pieces[5].type = Type::normal; }, "255 byte tokens"},
         {"bytes without byte_fallback", [](auto& m) { m.byte_fallback = false; }, "256 byte tokens"},
+        {"too many pieces", [](auto& m) { m.pieces.resize((1u << 18) + 1, {"x", 0, Type::normal}); }, "262144 pieces"},
         {"a huge unknown surface", [](auto& m) { m.unknown_surface = std::string(2000, 'x'); },
          "special token of more"},
     };

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view weights_name = "model.safetensors";
 constexpr std::string_view index_name = "model.safetensors.index.json";
-constexpr uint64_t max_index_bytes = 4u << 20; // of the largest Llama: 0.1 MB; the tree costs about 20 times the text
+constexpr uint64_t max_index_bytes = 2u << 20; // of the largest Llama: 0.1 MB; the tree costs up to 30 times the text
 constexpr size_t max_shards = 1024;
 
 // A weight and the bytes of its file.

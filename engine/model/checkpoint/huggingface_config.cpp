@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr uint64_t max_json_bytes = 4u << 20; // real files are a few KiB; the tree costs about 20 times the text
+constexpr uint64_t max_json_bytes = 1u << 20; // real files are a few KiB; the tree costs up to 30 times the text
 constexpr size_t max_eos_ids = 256;
 constexpr uint64_t max_original_position = 1u << 24; // tokens; as max_position_embeddings
 

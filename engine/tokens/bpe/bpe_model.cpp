@@ -10,7 +10,6 @@
 namespace auspex {
 namespace {
 
-constexpr uint64_t max_tokens = 1u << 20;
 constexpr uint64_t max_merges = 1u << 22;
 constexpr size_t max_spelling_bytes = 4096; // longest in Llama 3: 256
 
@@ -175,9 +174,9 @@ std::optional<std::string> bytes_of_alphabet(std::string_view spelling) {
 }
 
 Status BpeParts::add_token(uint64_t id, std::string_view spelling, BpeKind kind, const std::string& path) {
-    if (id >= max_tokens)
+    if (id >= id_limit)
         return bad(path, "token " + in_quotes(spelling) + " with id " + std::to_string(id),
-                   "an id below " + std::to_string(max_tokens));
+                   "an id below " + std::to_string(id_limit));
     if (spelling.empty() || spelling.size() > max_spelling_bytes)
         return bad(path, std::to_string(spelling.size()) + " bytes in the spelling of token " + std::to_string(id),
                    "1 to " + std::to_string(max_spelling_bytes));

@@ -29,6 +29,7 @@ struct BpeParts {
         std::string spelling;
         BpeKind kind = BpeKind::absent;
     };
+    uint64_t id_limit = 1u << 19;     // ids lie below; readers lower it to what their file has room for
     std::vector<Token> tokens;        // index = id
     std::string merge_text;           // "left right" of every merge, one after the other
     std::vector<uint32_t> merge_ends; // where each ends in merge_text; the first has the highest priority

@@ -356,6 +356,8 @@ Result<TokenizerJson> parse_tokenizer_json(std::span<const std::byte> file, cons
     if (!file.empty() && std::memchr(text, 0, file.size())) // would end the parser's input early
         return bad(path, "a zero byte", "JSON; fetch the file again");
     Collected collected;
+    // Ids have no gaps, and a token takes 6 bytes or more: ,"a":0
+    collected.parts.id_limit = std::min<uint64_t>(collected.parts.id_limit, file.size() / 6 + 1);
     {
         Events events(path, collected);
         const bool complete = json::sax_parse(text, text + file.size(), &events);
