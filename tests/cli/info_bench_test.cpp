@@ -22,7 +22,8 @@ TEST(CliInfo, ListsDevices) {
         EXPECT_NE(result.out.find(label), std::string::npos) << label;
 
     const Json info = run_cli_json({"info"});
-    EXPECT_EQ(keys_of(info), (Keys{"schema", "devices", "models"}));
+    EXPECT_EQ(keys_of(info), (Keys{"schema", "devices", "models", "memory"}));
+    EXPECT_TRUE(info["memory"].is_null()) << "nothing was asked about";
     ASSERT_FALSE(info["devices"].empty());
     const Json& device = info["devices"][0];
     EXPECT_TRUE(starts_with(keys_of(device), {"index", "name", "driver", "api_version"}));
@@ -48,6 +49,21 @@ TEST(CliInfo, DescribesTheBundledPair) {
     EXPECT_EQ(run_cli_json({"info", "-m", kTarget, "--cache-type", "q8_0"})["models"][0]["cache_bytes_per_token"],
               8 * 2 * 2 * 64 * 17 / 16);
     EXPECT_NE(run_cli({"info", "-m", kTarget}).out.find("7.34 M"), std::string::npos);
+}
+
+TEST(CliInfo, ReckonsTheMemoryThatARunThenTakes) {
+    const std::vector<std::string> models = {"-m", kTarget, "-md", kDraft, "-c", "256", "--draft-quant", "q4_0"};
+    std::vector<std::string> info = {"info"}, run = {"run", "-n", "2"};
+    info.insert(info.end(), models.begin(), models.end());
+    run.insert(run.end(), models.begin(), models.end());
+    const Json memory = run_cli_json(info)["memory"];
+    EXPECT_EQ(keys_of(memory), (Keys{"context", "target_weights", "draft_weights", "target_cache", "draft_cache",
+                                     "activations", "total", "device_bytes", "device_free_bytes", "fits"}));
+    EXPECT_EQ(memory["context"], 256);
+    EXPECT_EQ(memory["target_cache"], 256 * 8 * 2 * 2 * 64 * 2); // tokens, layers, K and V, KV heads, head_dim, f16
+    EXPECT_EQ(memory["fits"], true);
+    EXPECT_EQ(run_cli_json(run)["device"]["memory_bytes"], memory["total"]);
+    EXPECT_NE(run_cli(info).out.find("memory of one sequence, context 256"), std::string::npos);
 }
 
 TEST(CliInfo, DeviceCanBeNamed) {

@@ -84,7 +84,7 @@ TEST(CliRun, JsonHasItsKeysInOrder) {
     EXPECT_EQ(keys_of(run),
               (Keys{"schema", "device", "model", "seed", "prompt_tokens", "completions", "timings", "speculation"}));
     EXPECT_EQ(run["schema"], 1);
-    EXPECT_EQ(keys_of(run["device"]), (Keys{"name", "driver", "api_version"}));
+    EXPECT_EQ(keys_of(run["device"]), (Keys{"name", "driver", "api_version", "memory_bytes"}));
     EXPECT_EQ(keys_of(run["model"]), (Keys{"target", "draft"}));
     EXPECT_EQ(keys_of(run["completions"][0]), (Keys{"tokens", "text", "stop_reason"}));
     EXPECT_EQ(keys_of(run["timings"]), (Keys{"prompt_n", "prompt_ms", "predicted_n", "predicted_ms",

@@ -24,9 +24,10 @@ TEST(CliTerminal, ShowsPromptColoursAndLegend) {
 }
 
 TEST(CliTerminal, SlowLoadingShowsProgress) {
-    // Random weights are made as they are read, which takes longer than the half second before a bar is shown.
+    // Searching scales for 58 million weights takes longer than the half second before a bar is shown.
     const std::vector<std::string> bench = {
-        "bench", "-n", "1", "-r", "1", "--shape", "d=512,layers=3,ffn=1536,heads=8,vocab=64000,dtype=f16"};
+        "bench",   "-n", "1", "-r", "1", "--shape", "d=512,layers=3,ffn=1536,heads=8,vocab=96000,dtype=f16",
+        "--quant", "q4_k"};
     const CliResult shown = run_cli_in_terminal(bench, kTerminal);
     EXPECT_EQ(shown.exit_code, 0) << shown.out;
     EXPECT_TRUE(contains(shown, "loading [")) << shown.out;
