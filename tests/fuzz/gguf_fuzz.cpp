@@ -2,7 +2,7 @@
 #include "formats/gguf.h"
 #include "fuzz/fuzz_targets.h"
 #include "fuzz/memory_files.h"
-#include "model/checkpoint.h"
+#include "model/checkpoint/checkpoint.h"
 #include "tokens/open_tokenizer.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // model.safetensors.index.json beside a good config.json and two good shards.
 #include "fuzz/fuzz_targets.h"
 #include "fuzz/memory_files.h"
-#include "model/checkpoint.h"
+#include "model/checkpoint/checkpoint.h"
 
 namespace auspex::test {
 namespace {

@@ -1,8 +1,8 @@
 // A safetensors file: the promises of its reader, and the checkpoint that it makes with a good config.json.
 #include "fuzz/fuzz_targets.h"
 #include "fuzz/memory_files.h"
-#include "model/checkpoint.h"
-#include "model/safetensors.h"
+#include "model/checkpoint/checkpoint.h"
+#include "model/checkpoint/safetensors.h"
 
 #include <algorithm>
 
