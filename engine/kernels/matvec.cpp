@@ -9,7 +9,7 @@ namespace auspex {
 namespace {
 // Outputs per workgroup of the wide variants, as shaders/variants.cmake has them.
 uint32_t wide_outs(bool quant, uint32_t tile) {
-    return quant ? (tile <= 4 ? 8 : 4) : tile <= 8 ? 16 : 8;
+    return !quant && tile <= 8 ? 16 : 8;
 }
 } // namespace
 

@@ -27,7 +27,7 @@ Tuning choose_tuning(const DeviceCaps& caps) {
     if (caps.type == VK_PHYSICAL_DEVICE_TYPE_CPU) {
         // Compute-bound: every row count is built, and many outputs share the activations a team loads.
         tuning.matvec_rows = {1, 2, 3, 4, 5, 6, 7, 8, 12, 16};
-        tuning.matvec_quant_rows = {1, 2, 4, 8};
+        tuning.matvec_quant_rows = {1, 2, 4, 6, 8};
         tuning.matvec_outs = 8;
         tuning.wide = tuning.subgroup && tuning.lanes == 8 && caps.shader_int64;
         tuning.prompt_by_rows = true;

@@ -35,7 +35,7 @@ class Throughput : public LinearTest {
 
 TEST_F(Throughput, of_every_format) {
     std::printf("%u x %u, %s\n", kSize, kSize, device().caps.driver.c_str());
-    std::printf("| format | bits | GB/s of weights | G weights/s | v(2) | v(4) | v(8) |\n|---|---:|---:|---:|---:|---:|---:|\n");
+    std::printf("| format | bits | GB/s of weights | G weights/s | v(2) | v(4) | v(6) | v(8) |\n|---|---:|---:|---:|---:|---:|---:|---:|\n");
     for (DType dtype : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q6_k, DType::q5_k, DType::q5_1, DType::q5_0, DType::q4_k,
                         DType::q4_1, DType::q4_0, DType::q3_k, DType::q2_k}) {
         std::vector<float> values = is_quantized(dtype) ? std::vector<float>() : random_floats(size_t{kSize} * kSize, 2);
@@ -44,7 +44,7 @@ TEST_F(Throughput, of_every_format) {
         ASSERT_GT(one, 0.0);
         std::printf("| %s | %.1f | %.2f | %.2f |", std::string(dtype_name(dtype)).c_str(), 8.0 * static_cast<double>(weight.bytes()) / kSize / kSize,
                     static_cast<double>(weight.bytes()) * 1e-6 / one, 1e-6 * kSize * kSize / one);
-        for (uint32_t n_rows : {2, 4, 8}) std::printf(" %.2f |", milliseconds(weight, n_rows) / one);
+        for (uint32_t n_rows : {2, 4, 6, 8}) std::printf(" %.2f |", milliseconds(weight, n_rows) / one);
         std::printf("\n");
         std::fflush(stdout);
     }
