@@ -31,6 +31,9 @@ class MappedFile {
     std::string path_;
 };
 
+// Says that a part of a mapped file will not be read soon: its pages stop counting as ours. Reading it again is allowed.
+void release_pages(std::span<const std::byte> range);
+
 // Reads a small text file whole (config.json and the like). Refuses files above max_bytes.
 Result<std::string> read_text_file(const std::string& path, uint64_t max_bytes);
 

@@ -133,6 +133,13 @@ void* SharedLibrary::symbol(const char* name) const {
     return dlsym(handle_, name);
 }
 
+void release_pages(std::span<const std::byte> range) {
+    const auto page = static_cast<uintptr_t>(std::max(sysconf(_SC_PAGESIZE), 1l));
+    const auto address = reinterpret_cast<uintptr_t>(range.data());
+    const uintptr_t begin = (address + page - 1) / page * page, end = (address + range.size()) / page * page; // whole pages
+    if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED); // advice: failing changes nothing
+}
+
 HostMemory host_memory() {
     const auto page = static_cast<uint64_t>(std::max(sysconf(_SC_PAGESIZE), 0l));
     HostMemory memory;

@@ -130,6 +130,11 @@ uint64_t now_ns() {
     return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(since_start).count());
 }
 
+void release_pages(std::span<const std::byte> range) {
+    // Unlocking pages that are not locked takes them out of the working set, and answers that they were not locked.
+    if (!range.empty()) VirtualUnlock(const_cast<std::byte*>(range.data()), range.size());
+}
+
 HostMemory host_memory() {
     MEMORYSTATUSEX status = {};
     status.dwLength = sizeof status;

@@ -76,6 +76,7 @@ class Loader {
             AUSPEX_TRY(upload_rows(uploader_, tensor, first, n, [&](uint64_t offset, std::span<std::byte> out) {
                 return checkpoint_.read(*info, offset, out);
             }));
+            checkpoint_.release(*info);
             first += n;
         }
         return tensor;

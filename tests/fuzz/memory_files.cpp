@@ -75,6 +75,8 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 
 MappedFile::~MappedFile() = default;
 
+void release_pages(std::span<const std::byte>) {}
+
 Result<std::string> read_text_file(const std::string& path, uint64_t max_bytes) {
     AUSPEX_TRY_ASSIGN(file, MappedFile::open(path));
     if (file.bytes().size() > max_bytes)

@@ -31,6 +31,8 @@ class Checkpoint {
     // Copies bytes [offset, offset + out.size()) of a tensor, rows in Hugging Face's order (q and k rotate halves); the
     // range lies inside it.
     virtual Status read(const TensorInfo& tensor, uint64_t offset, std::span<std::byte> out) const = 0;
+    // The tensor was read and is not needed soon; reading it again is allowed.
+    virtual void release(const TensorInfo&) const {}
 };
 
 // A model by its path: a GGUF file (of a sharded one the first file), or a Hugging Face folder.

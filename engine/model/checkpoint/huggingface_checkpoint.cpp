@@ -52,6 +52,10 @@ class HuggingfaceCheckpoint : public Checkpoint {
         return ok_status();
     }
 
+    void release(const TensorInfo& tensor) const override {
+        if (const Placed* placed = find_placed(tensor.name)) release_pages(placed->bytes);
+    }
+
   private:
     const Placed* find_placed(std::string_view name) const {
         const auto it = std::lower_bound(tensors_.begin(), tensors_.end(), name,

@@ -80,6 +80,10 @@ class QuantizingCheckpoint : public Checkpoint {
         }
     }
 
+    void release(const TensorInfo& tensor) const override {
+        if (const TensorInfo* from = source_->find(tensor.name)) source_->release(*from);
+    }
+
   private:
     std::unique_ptr<Checkpoint> source_;
     DType type_;

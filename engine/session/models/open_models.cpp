@@ -38,6 +38,9 @@ class TrimmedCheckpoint : public Checkpoint {
         if (!whole) return {Code::internal, name() + ": read of a tensor that is not there: " + in_quotes(tensor.name)};
         return source_->read(*whole, offset, out); // the first rows are the first bytes
     }
+    void release(const TensorInfo& tensor) const override {
+        if (const TensorInfo* whole = source_->find(tensor.name)) source_->release(*whole);
+    }
 
   private:
     std::unique_ptr<Checkpoint> source_;
