@@ -66,17 +66,21 @@ void main() {
         else if (start + emitted + 1u >= state[slot].max_context) stop = kStopContext;
     }
     // The draft was fed the last token and drafts 0 … k-2: with all k accepted it lacks one row.
-    uint draft_cache_len = k > 0u ? start + min(k, emitted) : state[slot].draft_cache_len;
+    uint draft_cache_len = k > 0u && round_slots[b].one_hot == 0u ? start + min(k, emitted) : state[slot].draft_cache_len;
 
     state[slot].live = stop == kStopNone ? 1u : 0u;
     state[slot].last_token = token;
     state[slot].target_len = start + emitted;
     state[slot].draft_cache_len = draft_cache_len;
     state[slot].n_generated = n_generated;
+    state[slot].n_proposed = 0u; // they were for this round
     records[b].start = start;
     records[b].draft_len = k;
     records[b].accepted_len = accepted;
     records[b].n_tokens = emitted;
     records[b].stop_reason = stop;
     records[b].draft_cache_len = draft_cache_len;
+    records[b].drafter = k > 0u ? state[slot].drafter : kDrafterNone;
+    records[b].match_len = 0u; // propose knows
+    records[b].overlap = plans[b].overlap;
 }

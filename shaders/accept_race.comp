@@ -35,6 +35,8 @@ void main() {
     uvec2 seed = uvec2(state[slot].seed_low, state[slot].seed_high);
     uint next_row = plans[b].next_row;
     bool residual = plans[b].use_residual != 0u;
+    bool one_hot = round_slots[b].one_hot != 0u;
+    float lenience = state[slot].lenience;
     uint position = round_slots[b].start + 1u + plans[b].accepted_len;
     uint target_row = b * (args.draft_len + 1u) + next_row;
     uint draft_row = residual ? b * args.draft_len + next_row : 0u;
@@ -58,14 +60,16 @@ void main() {
             uint id = quad + i;
             if (id >= end) continue;
             float e = exponential(random[i]);
-            float target_p = probability(target_logits[target_row * args.vocab + id], scale, target_choices[target_row]);
+            float target_p = probability(target_logits[target_row * args.vocab + id], id, scale, target_choices[target_row]);
             if (target_p > 0.0) take_better(target_key, target_id, target_p / e, id);
 #if FAULT == 1 // residual dropped: the correction comes from the target itself
             if (residual && target_p > 0.0) take_better(residual_key, residual_id, target_p / e, id);
 #else
             if (residual) {
-                float draft_p = probability(draft_logits[draft_row * args.vocab + id], scale, draft_choices[draft_row]);
-                precise float weight = target_p - draft_p;
+                float draft_p = 0.0;
+                if (!one_hot) draft_p = probability(draft_logits[draft_row * args.vocab + id], id, scale, draft_choices[draft_row]);
+                else if (id == plans[b].draft_token) draft_p = 1.0;
+                precise float weight = target_p - lenience * draft_p;
                 if (weight > 0.0) take_better(residual_key, residual_id, weight / e, id);
             }
 #endif

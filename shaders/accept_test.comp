@@ -1,5 +1,6 @@
 // One invocation per batch entry: tests its drafts in order and chooses the row that gives the next token.
-// Leviathan et al. 2023, algorithm 1: accept draft t with probability min(1, target(t) / draft(t)).
+// Leviathan et al. 2023, algorithm 1: accept draft t with probability min(1, target(t) / (lenience · draft(t))); lenience
+// below 1 is their appendix A.5, not lossless. Greedy and coupled: accept what the target would have taken.
 // FAULT: test-only builds with a planted error each.
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -30,6 +31,8 @@ void main() {
     uint row0 = b * (args.draft_len + 1u);
     float temperature = state[slot].temperature;
     bool greedy = temperature == 0.0;
+    bool compares = greedy || state[slot].acceptance == kAcceptCoupled;
+    float lenience = state[slot].lenience;
 #if FAULT == 7 // the test forgets the temperature
     float scale = 1.0;
 #else
@@ -38,10 +41,16 @@ void main() {
     uvec2 seed = uvec2(state[slot].seed_low, state[slot].seed_high);
 
     uint accepted = 0u;
+    float overlap = 0.0;
     for (; accepted < k; ++accepted) {
         uint token = target_rows[row0 + accepted + 1u].token;
-        if (greedy) {
-            if (token != target_choices[row0 + accepted].best_id) break;
+        if (compares) {
+            VocabChoice choice = target_choices[row0 + accepted];
+            bool passes = token == choice.best_id;
+            // A.5 for the argmax: target(t) ≥ lenience · max target, as distances of logits.
+            if (greedy && lenience < 1.0) passes = passes || target_logits[(row0 + accepted) * args.vocab + token] - choice.best >= log(lenience);
+            if (!passes) break;
+            overlap += 1.0;
             continue;
         }
         uint draft_row = b * args.draft_len + accepted;
@@ -54,12 +63,15 @@ void main() {
 #else
         uint r = philox(uvec4(position, kPurposeAccept, 0u, 0u), seed).x;
 #endif
-        precise float target_p = probability(target_logits[(row0 + accepted) * args.vocab + token], scale, target_choices[row0 + accepted]);
-        precise float draft_p = probability(draft_logits[draft_row * args.vocab + token], scale, draft_choices[draft_row]);
+        precise float target_p = probability(target_logits[(row0 + accepted) * args.vocab + token], token, scale, target_choices[row0 + accepted]);
+        precise float draft_p = 1.0;
+        if (round_slots[b].one_hot == 0u)
+            draft_p = probability(draft_logits[draft_row * args.vocab + token], token, scale, draft_choices[draft_row]);
+        overlap += min(1.0, target_p / draft_p);
 #if FAULT == 2 // ratio inverted
         if (!(uniform01(r) * target_p < draft_p)) break;
 #else
-        precise float scaled = uniform01(r) * draft_p;
+        precise float scaled = uniform01(r) * (lenience * draft_p);
         if (!(scaled < target_p)) break;
 #endif
     }
@@ -68,5 +80,6 @@ void main() {
 #else
     uint rejected_row = accepted;
 #endif
-    plans[b] = AcceptPlan(accepted, rejected_row, accepted < k ? 1u : 0u, greedy ? 1u : 0u, target_choices[row0 + accepted].best_id);
+    plans[b] = AcceptPlan(accepted, rejected_row, accepted < k ? 1u : 0u, compares ? 1u : 0u, target_choices[row0 + accepted].best_id,
+                          accepted < k ? target_rows[row0 + accepted + 1u].token : 0xffffffffu, overlap);
 }

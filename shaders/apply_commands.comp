@@ -12,6 +12,7 @@ layout(std430, binding = kApplyState) writeonly buffer State { uint state[]; };
 layout(std430, binding = kApplyHistory) writeonly buffer History { uint history[]; };
 layout(std430, binding = kApplyTargetPages) writeonly buffer TargetPages { uint target_pages[]; };
 layout(std430, binding = kApplyDraftPages) writeonly buffer DraftPages { uint draft_pages[]; };
+layout(std430, binding = kApplyBiases) writeonly buffer Biases { uint biases[]; };
 
 void main() {
     uint n = min(n_commands, args.max_commands);
@@ -21,5 +22,6 @@ void main() {
         else if (c.op == kCommandHistory) history[c.slot * args.history_stride + c.index] = c.value;
         else if (c.op == kCommandTargetPage) target_pages[c.slot * args.pages_per_slot + c.index] = c.value;
         else if (c.op == kCommandDraftPage) draft_pages[c.slot * args.pages_per_slot + c.index] = c.value;
+        else if (c.op == kCommandBias) biases[c.slot * 2u * kMaxBiases + c.index] = c.value;
     }
 }

@@ -14,6 +14,8 @@ layout(std430, binding = kPickPartials) readonly buffer Partials { VocabChoice p
 layout(std430, binding = kPickChoices) writeonly buffer Choices { VocabChoice choices[]; };
 layout(std430, binding = kPickTargetRows) buffer TargetRows { Row target_rows[]; };
 layout(std430, binding = kPickDraftRows) buffer DraftRows { Row draft_rows[]; };
+layout(std430, binding = kPickRoundSlots) readonly buffer RoundSlots { RoundSlot round_slots[]; };
+layout(std430, binding = kPickCuts) readonly buffer Cuts { Cut cuts[]; };
 
 void main() {
     uint row = gl_WorkGroupID.x;
@@ -34,8 +36,10 @@ void main() {
     sum = lane_sum(sum);
     if (lane != 0u) return;
     if (best_id == 0xffffffffu) best_id = 0u; // a row of NaN, or one that did not take part
-    choices[args.choice_first + row * args.choice_step] = VocabChoice(best, best_id, largest, sum);
-    if (args.forward == 0u) return;
+    Cut cut = kKeepAll;
+    if (args.with_cuts != 0u) cut = Cut(cuts[row].logit, cuts[row].last_id);
+    choices[args.choice_first + row * args.choice_step] = VocabChoice(best, best_id, largest, sum, cut.logit, cut.last_id);
+    if (args.forward == 0u || round_slots[row].one_hot != 0u) return; // proposed drafts stand
     target_rows[row * (args.draft_len + 1u) + args.step + 1u].token = best_id;
     if (args.step + 1u < args.draft_len) draft_rows[draft_pass_first_row(args.batch, args.step + 1u) + row].token = best_id;
 }

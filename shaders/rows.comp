@@ -43,18 +43,24 @@ void main() {
         uint start = live ? state[safe_slot].target_len : 0u;
         uint last_token = live ? state[safe_slot].last_token : 0u;
         uint drafted = live ? state[safe_slot].draft_cache_len : 0u;
+        uint drafter = state[safe_slot].drafter;
+        bool by_model = drafter == kDrafterModel;
         uint k = 0u;
-        if (live && drafted + 1u >= start) { // the draft lacks at most two rows, the last token's included
+        if (live && drafter != kDrafterNone) {
             uint n_tokens = start + 1u;
             uint room = state[safe_slot].max_context - min(state[safe_slot].max_context, n_tokens + 1u);
             k = min(min(args.draft_len, state[safe_slot].draft_len), room);
+            // The model may draft when it lacks at most two rows, the last token's included.
+            if (by_model) k = args.model_drafts != 0u && drafted + 1u >= start ? k : 0u;
+            else k = min(k, state[safe_slot].n_proposed);
         }
-        round_slots[b] = RoundSlot(slot, k, start, live ? 1u : 0u);
+        round_slots[b] = RoundSlot(slot, k, start, live ? 1u : 0u, by_model ? 0u : 1u);
         for (uint j = 0u; j <= args.draft_len; ++j)
             target_rows[b * (args.draft_len + 1u) + j] =
-                chain_row(last_token, safe_slot, start + j, start, live && j <= k);
+                chain_row(j == 0u || by_model ? last_token : state[safe_slot].proposed[j - 1u], safe_slot, start + j, start, live && j <= k);
         if (live) atomicMax(target_end, start + k + 1u);
-        if (args.draft_len == 0u) continue;
+        if (args.draft_len == 0u || args.model_drafts == 0u) continue;
+        if (!by_model) k = 0u; // no draft rows
         bool lags = k > 0u && drafted + 1u == start;
         uint before = start > 0u ? start - 1u : 0u;
         uint previous = lags ? history[safe_slot * args.history_stride + before] : 0u;

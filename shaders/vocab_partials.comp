@@ -1,5 +1,6 @@
 // One team per (chunk, row): the best key of the chunk and, for rows with temperature, the softmax sums of logit / T.
-// Memory-bound. The key is the logit (greedy), logit / T, or logit / T plus Gumbel noise (drafts with temperature).
+// Memory-bound. The key is the logit (greedy), logit / T, or logit / T plus Gumbel noise (drafts with temperature, and
+// where acceptance is coupled the target's rows too, with the same noise).
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "shared/vocab_args.h"
@@ -16,18 +17,23 @@ layout(std430, binding = kVocabLogits) readonly buffer Logits { float logits[]; 
 layout(std430, binding = kVocabState) readonly buffer State { SlotState state[]; };
 layout(std430, binding = kVocabRoundSlots) readonly buffer RoundSlots { RoundSlot round_slots[]; };
 layout(std430, binding = kVocabPartials) writeonly buffer Partials { VocabChoice partials[]; };
+layout(std430, binding = kVocabCuts) readonly buffer Cuts { Cut cuts[]; };
 
 void main() {
     uint row = gl_WorkGroupID.y;
     uint entry = row / args.rows_per_slot;
-    if (round_slots[entry].live == 0u) return;
+    if (round_slots[entry].live == 0u || (args.of_draft != 0u && round_slots[entry].one_hot != 0u)) return;
     uint slot = round_slots[entry].slot;
     uint position = round_slots[entry].start + args.first_offset + row % args.rows_per_slot;
     float temperature = state[slot].temperature;
     uvec2 seed = uvec2(state[slot].seed_low, state[slot].seed_high);
     bool greedy = temperature == 0.0;
     float scale = greedy ? 1.0 : 1.0 / temperature;
-    bool noisy = !greedy && args.with_noise != 0u;
+    bool coupled = state[slot].acceptance == kAcceptCoupled;
+    bool noisy = !greedy && (args.of_draft != 0u || coupled);
+    uint purpose = coupled ? kPurposeCoupled : kPurposeDraft;
+    Cut cut = kKeepAll;
+    if (args.with_cuts != 0u) cut = Cut(cuts[row].logit, cuts[row].last_id);
 
     uint lane = lane_index();
     uint begin = gl_WorkGroupID.x * kVocabChunk;
@@ -37,9 +43,9 @@ void main() {
     float best = kLowest;
     uint best_id = 0xffffffffu;
     for (uint quad = begin + 4u * lane; quad < end; quad += 4u * LANES) {
-        uvec4 random = noisy ? philox(uvec4(position, kPurposeDraft, 0u, quad / 4u), seed) : uvec4(0u);
+        uvec4 random = noisy ? philox(uvec4(position, purpose, 0u, quad / 4u), seed) : uvec4(0u);
         for (uint i = 0u; i < 4u; ++i) {
-            if (quad + i >= end) continue;
+            if (quad + i >= end || !is_kept(logits[base + quad + i], quad + i, cut)) continue;
             precise float z = logits[base + quad + i] * scale;
             largest = max(largest, z);
             precise float key = z;
@@ -53,11 +59,11 @@ void main() {
         largest = lane_max(largest);
         for (uint quad = begin + 4u * lane; quad < end; quad += 4u * LANES)
             for (uint i = 0u; i < 4u; ++i) {
-                if (quad + i >= end) continue;
+                if (quad + i >= end || !is_kept(logits[base + quad + i], quad + i, cut)) continue;
                 precise float z = logits[base + quad + i] * scale;
                 sum += exp(z - largest);
             }
         sum = lane_sum(sum);
     }
-    if (lane == 0u) partials[row * args.n_chunks + gl_WorkGroupID.x] = VocabChoice(best, best_id, largest, sum);
+    if (lane == 0u) partials[row * args.n_chunks + gl_WorkGroupID.x] = VocabChoice(best, best_id, largest, sum, 0.0, 0u);
 }

@@ -6,7 +6,7 @@
 #include "kernels/kernel_library.h"
 #include "kernels/rope_append.h"
 #include "reference/random.h"
-#include "shared/row.h"
+#include "shared/slot_state.h"
 #include "tensor/tensor.h"
 
 #include <functional>
@@ -79,6 +79,14 @@ template <typename T> class GpuTestWith : public GpuTest, public ::testing::With
 std::vector<float> random_floats(uint64_t count, uint32_t seed, float scale = 1.0f);
 // A live row of a chain whose keys below `position` are all committed.
 gpu::Row plain_row(uint32_t token, uint32_t slot, uint32_t position);
+
+// A slot whose logits are taken as they are and whose drafts are the model's.
+inline gpu::SlotState neutral_state() {
+    gpu::SlotState state = {};
+    state.repeat_penalty = state.top_p = state.lenience = 1;
+    state.drafter = gpu::kDrafterModel;
+    return state;
+}
 
 // f32 error analysis (Higham 2002, section 3.1): n roundings change a term by at most rounding(n), relatively.
 constexpr double kUnit = 0x1p-24;

@@ -14,6 +14,19 @@ namespace {
 
 const char* const kNoSequence = "the sequence does not exist, or a pointer that must be set is NULL";
 
+std::optional<DrafterChoice> drafter_of(auspex_drafter drafter) {
+    switch (drafter) {
+    case AUSPEX_DRAFTER_AUTO: return DrafterChoice::automatic;
+    case AUSPEX_DRAFTER_NONE: return DrafterChoice::none;
+    case AUSPEX_DRAFTER_MODEL: return DrafterChoice::model;
+    case AUSPEX_DRAFTER_NGRAM: return DrafterChoice::ngram;
+    case AUSPEX_DRAFTER_LOOKUP: return DrafterChoice::lookup;
+    case AUSPEX_DRAFTER_HYBRID: return DrafterChoice::hybrid;
+    case AUSPEX_DRAFTER_HOST: return DrafterChoice::host;
+    default: return std::nullopt;
+    }
+}
+
 enum class RequestKind { create, fork, append };
 
 auspex_status make_request(const Engine& engine, const auspex_sequence_desc* desc, RequestKind kind, SequenceRequest& request) {
@@ -21,9 +34,37 @@ auspex_status make_request(const Engine& engine, const auspex_sequence_desc* des
     auspex_sequence_desc_init(&d, sizeof d);
     if (!read_struct(desc, AUSPEX_TYPE_SEQUENCE_DESC, d)) return to_public({Code::invalid_argument, kNoStruct}, engine.log());
     request.max_tokens = d.max_tokens;
-    request.sampling = {d.temperature, d.seed};
+    const std::optional<DrafterChoice> drafter = drafter_of(d.drafter);
+    if (!drafter) return to_public({Code::invalid_argument, "drafter is not one of auspex_drafter"}, engine.log());
+    if (d.acceptance != AUSPEX_ACCEPT_REJECTION && d.acceptance != AUSPEX_ACCEPT_COUPLED)
+        return to_public({Code::invalid_argument, "acceptance is not one of auspex_acceptance"}, engine.log());
+    if ((d.bias_count > 0 && !d.biases) || (d.stop_text_count > 0 && !d.stop_texts) || d.bias_count > AUSPEX_MAX_BIASES)
+        return to_public({Code::invalid_argument, "biases or stop_texts are NULL or too many"}, engine.log());
+    request.drafter = *drafter;
     request.draft_len = d.draft_len;
+    request.ngram_max = d.ngram_max;
     request.ignore_eos = d.ignore_eos != 0;
+    request.sampling = {.temperature = d.temperature,
+                        .seed = d.seed,
+                        .repeat_penalty = d.repeat_penalty,
+                        .presence_penalty = d.presence_penalty,
+                        .frequency_penalty = d.frequency_penalty,
+                        .top_k = d.top_k,
+                        .top_p = d.top_p,
+                        .min_p = d.min_p,
+                        .acceptance = d.acceptance == AUSPEX_ACCEPT_COUPLED ? AcceptanceRule::coupled : AcceptanceRule::rejection,
+                        .lenience = d.lenience};
+    for (size_t i = 0; i < d.bias_count; ++i) request.sampling.biases.push_back({d.biases[i].token, d.biases[i].bias});
+    for (size_t i = 0; i < d.stop_text_count; ++i) {
+        if (!d.stop_texts[i]) return to_public({Code::invalid_argument, "a stop text is NULL"}, engine.log());
+        request.stop_texts.emplace_back(d.stop_texts[i]);
+    }
+    if (d.host_drafter)
+        request.host_drafter = [draft = d.host_drafter, data = d.host_drafter_user_data](std::span<const uint32_t> tokens, uint32_t max_drafts) {
+            std::vector<uint32_t> drafts(max_drafts);
+            drafts.resize(std::min(draft(data, tokens.data(), tokens.size(), max_drafts, drafts.data()), max_drafts));
+            return drafts;
+        };
     if (kind == RequestKind::fork && (d.prompt_tokens || d.prompt_text_bytes > 0))
         return to_public({Code::invalid_argument, "a fork takes its source's tokens; its own prompt must be empty"}, engine.log());
     if (d.prompt_tokens) {
@@ -90,7 +131,11 @@ auspex_status auspex_step_result_init(auspex_step_result* result, size_t size) {
 }
 auspex_status auspex_sequence_desc_init(auspex_sequence_desc* desc, size_t size) {
     return init_struct(desc, size, AUSPEX_TYPE_SEQUENCE_DESC, [](auspex_sequence_desc& value) {
-        value.draft_len = 4;
+        value.draft_len = AUSPEX_DRAFT_LEN_AUTO;
+        value.lenience = 1;
+        value.ngram_max = 4;
+        value.repeat_penalty = 1;
+        value.top_p = 1;
     });
 }
 auspex_status auspex_chat_turn_init(auspex_chat_turn* turn, size_t size) {
@@ -311,6 +356,10 @@ auspex_status auspex_sequence_get_stats(const auspex_engine* engine, auspex_sequ
         value.accept_ms = live->stats.accept_ms;
         value.prefilled_n = live->prefilled_n;
         value.total_n = static_cast<uint32_t>(live->tokens.size());
+        value.tested_n = live->stats.n_tested;
+        value.overlap = live->stats.overlap;
+        value.c = value.v = value.predicted_speedup = -1;
+        std::copy(live->stats.drafter_rounds.begin(), live->stats.drafter_rounds.end(), value.drafter_rounds);
         std::copy(live->stats.accepted_histogram.begin(), live->stats.accepted_histogram.end(), value.accepted_histogram);
         return write_struct(stats, AUSPEX_TYPE_SEQUENCE_STATS, value) ? AUSPEX_OK : refuse(engine, kNoStruct);
     });

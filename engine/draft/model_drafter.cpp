@@ -28,11 +28,11 @@ void record_draft_step(Recorder& to, const LlamaModel& draft, const DraftBuffers
                            .n_rows = batch,
                            .rows_per_slot = 1,
                            .first_offset = step + 1,
-                           .with_noise = true,
+                           .of_draft = true,
                            .logits_first = step,
                            .logits_step = draft_len});
     to.cmd.barrier();
-    record_pick_draft(to, b.partials, b.choices, b.target_rows, b.rows, vocab, batch, step, draft_len);
+    record_pick_draft(to, b.partials, {b.choices, b.target_rows, b.rows, b.round_slots}, vocab, batch, step, draft_len);
     to.cmd.barrier();
 }
 

@@ -15,7 +15,8 @@ void record_rows(Recorder& to, const RoundRows& buffers, const RoundShape& shape
                                   .history_stride = shape.history_stride,
                                   .split = to.tuning().attention_split,
                                   .target_kv_heads = shape.target_kv_heads,
-                                  .draft_kv_heads = shape.draft_kv_heads},
+                                  .draft_kv_heads = shape.draft_kv_heads,
+                                  .model_drafts = shape.model_drafts ? 1u : 0u},
                     {buffers.batch, buffers.state, buffers.history, buffers.round_slots, buffers.target_rows,
                      buffers.draft_rows, buffers.counts});
 }

@@ -21,6 +21,7 @@ struct RoundShape {
     uint32_t history_stride;
     uint32_t target_kv_heads;
     uint32_t draft_kv_heads;
+    bool model_drafts; // the recording has draft passes
 };
 
 void record_rows(Recorder& to, const RoundRows& buffers, const RoundShape& shape);

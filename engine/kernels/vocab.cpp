@@ -8,11 +8,12 @@ namespace auspex {
 
 namespace {
 
-void record_pick_rows(Recorder& to, BufferView partials, BufferView choices, BufferView target_rows, BufferView draft_rows,
-                      uint32_t n_rows, const gpu::PickArgs& args) {
-    const Kernel* kernel = to.kernel({"pick", 4, sizeof(gpu::PickArgs), true, {to.tuning().lanes}});
+void record_pick_rows(Recorder& to, BufferView partials, const DraftPick& out, uint32_t n_rows, gpu::PickArgs args) {
+    const Kernel* kernel = to.kernel({"pick", 6, sizeof(gpu::PickArgs), true, {to.tuning().lanes}});
     if (!kernel) return;
-    to.cmd.dispatch(*kernel, {n_rows, 1, 1}, args, {partials, choices, target_rows, draft_rows});
+    args.with_cuts = out.cuts.buffer ? 1u : 0u;
+    to.cmd.dispatch(*kernel, {n_rows, 1, 1}, args,
+                    {partials, out.choices, out.target_rows, out.draft_rows, out.round_slots, out.cuts.buffer ? out.cuts : partials});
 }
 
 } // namespace
@@ -23,7 +24,7 @@ uint32_t vocab_chunks(uint32_t vocab) {
 
 void record_vocab_partials(Recorder& to, BufferView logits, BufferView state, BufferView round_slots, BufferView partials,
                            const VocabShape& shape) {
-    const Kernel* kernel = to.kernel({"vocab_partials", 4, sizeof(gpu::VocabPartialsArgs), true, {to.tuning().lanes}});
+    const Kernel* kernel = to.kernel({"vocab_partials", 5, sizeof(gpu::VocabPartialsArgs), true, {to.tuning().lanes}});
     if (!kernel) return;
     uint32_t n_chunks = vocab_chunks(shape.vocab);
     to.cmd.dispatch(*kernel, {n_chunks, shape.n_rows, 1},
@@ -33,19 +34,20 @@ void record_vocab_partials(Recorder& to, BufferView logits, BufferView state, Bu
                                            .first_offset = shape.first_offset,
                                            .logits_first = shape.logits_first,
                                            .logits_step = shape.logits_step,
-                                           .with_noise = shape.with_noise ? 1u : 0u},
-                    {logits, state, round_slots, partials});
+                                           .of_draft = shape.of_draft ? 1u : 0u,
+                                           .with_cuts = shape.cuts.buffer ? 1u : 0u},
+                    {logits, state, round_slots, partials, shape.cuts.buffer ? shape.cuts : round_slots});
 }
 
-void record_pick(Recorder& to, BufferView partials, BufferView choices, uint32_t n_rows, uint32_t vocab) {
-    record_pick_rows(to, partials, choices, choices, choices, n_rows,
-                     {.n_chunks = vocab_chunks(vocab), .forward = 0, .step = 0, .batch = 0, .draft_len = 0, .choice_first = 0, .choice_step = 1});
+void record_pick(Recorder& to, BufferView partials, BufferView choices, uint32_t n_rows, uint32_t vocab, BufferView cuts) {
+    record_pick_rows(to, partials, {choices, choices, choices, choices, cuts}, n_rows, 
+                     {.n_chunks = vocab_chunks(vocab), .forward = 0, .step = 0, .batch = 0, .draft_len = 0, .choice_first = 0, .choice_step = 1, .with_cuts = 0});
 }
 
-void record_pick_draft(Recorder& to, BufferView partials, BufferView choices, BufferView target_rows, BufferView draft_rows,
-                       uint32_t vocab, uint32_t batch, uint32_t step, uint32_t draft_len) {
-    record_pick_rows(to, partials, choices, target_rows, draft_rows, batch,
-                     {.n_chunks = vocab_chunks(vocab), .forward = 1, .step = step, .batch = batch, .draft_len = draft_len, .choice_first = step, .choice_step = draft_len});
+void record_pick_draft(Recorder& to, BufferView partials, const DraftPick& to_rows, uint32_t vocab, uint32_t batch, uint32_t step,
+                       uint32_t draft_len) {
+    record_pick_rows(to, partials, to_rows, batch,
+                     {.n_chunks = vocab_chunks(vocab), .forward = 1, .step = step, .batch = batch, .draft_len = draft_len, .choice_first = step, .choice_step = draft_len, .with_cuts = 0});
 }
 
 } // namespace auspex

@@ -12,9 +12,10 @@ struct VocabShape {
     uint32_t n_rows;
     uint32_t rows_per_slot; // rows of batch entry b are b · rows_per_slot …
     uint32_t first_offset;  // row j of an entry samples the token of position start + first_offset + j
-    bool with_noise;        // drafts: rows with temperature are sampled, not maximised
+    bool of_draft;          // rows with temperature are sampled, not maximised
     uint32_t logits_first = 0; // row r lies at row logits_first + r · logits_step of the logits
     uint32_t logits_step = 1;
+    BufferView cuts = {};   // (n_rows) Cut; none: every logit takes part
 };
 
 // logits: rows of (vocab) f32; state: (slots) SlotState; round_slots: (batch) RoundSlot;
@@ -22,11 +23,18 @@ struct VocabShape {
 void record_vocab_partials(Recorder& to, BufferView logits, BufferView state, BufferView round_slots, BufferView partials,
                            const VocabShape& shape);
 
-// Reduces the chunks of n_rows rows into choices: (n_rows) VocabChoice.
-void record_pick(Recorder& to, BufferView partials, BufferView choices, uint32_t n_rows, uint32_t vocab);
+// Reduces the chunks of n_rows rows into choices: (n_rows) VocabChoice. cuts: as in VocabShape.
+void record_pick(Recorder& to, BufferView partials, BufferView choices, uint32_t n_rows, uint32_t vocab, BufferView cuts = {});
 
-// The same for draft `step` of every batch entry: choices (batch, draft_len) VocabChoice; the tokens go into target_rows and draft_rows (see rows.h).
-void record_pick_draft(Recorder& to, BufferView partials, BufferView choices, BufferView target_rows, BufferView draft_rows,
-                       uint32_t vocab, uint32_t batch, uint32_t step, uint32_t draft_len);
+struct DraftPick {
+    BufferView choices;     // (batch, draft_len) VocabChoice
+    BufferView target_rows; // (batch, draft_len + 1) Row, which receive the tokens
+    BufferView draft_rows;  // regions of Row, see draft_pass_first_row; which too
+    BufferView round_slots; // (batch) RoundSlot: entries whose drafts were proposed keep those
+    BufferView cuts = {};   // (batch) Cut; none: every logit took part
+};
+// The same for draft `step` of every batch entry.
+void record_pick_draft(Recorder& to, BufferView partials, const DraftPick& to_rows, uint32_t vocab, uint32_t batch, uint32_t step,
+                       uint32_t draft_len);
 
 } // namespace auspex

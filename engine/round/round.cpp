@@ -19,8 +19,9 @@ void cut(Recorder& to, bool sliced, const char* label) {
 }
 } // namespace
 
-void record_round(Recorder& to, const RoundModels& models, const RoundBuffers& b, const TurnBuffers& turn, uint32_t draft_len,
-                  uint32_t batch, bool sliced) {
+void record_round(Recorder& to, const RoundModels& models, const RoundBuffers& b, const TurnBuffers& turn, const RoundForm& form) {
+    const uint32_t draft_len = form.draft_len, batch = form.batch;
+    const bool sliced = form.sliced;
     const LlamaModel& target = models.target;
     const uint32_t n_layers = target.config().n_layers;
     auto counts = [&](uint32_t first) { return b.counts.view(first * 4, 12); };
@@ -32,12 +33,13 @@ void record_round(Recorder& to, const RoundModels& models, const RoundBuffers& b
                  .draft_len = draft_len,
                  .history_stride = b.history_stride,
                  .target_kv_heads = target.config().n_kv_heads,
-                 .draft_kv_heads = models.draft ? models.draft->config().n_kv_heads : 1});
+                 .draft_kv_heads = models.draft ? models.draft->config().n_kv_heads : 1,
+                 .model_drafts = form.model_drafts});
     to.cmd.barrier();
 
     DraftBuffers draft = {b.draft_rows.view(),  b.target_rows.view(), counts(gpu::kCountsDraftFirst), counts(gpu::kCountsDraftNext), b.state.view(),
                           b.round_slots.view(), b.draft_logits.view(), b.partials.view(),              b.draft_choices.view()};
-    for (uint32_t step = 0; step < draft_len; ++step) {
+    for (uint32_t step = 0; form.model_drafts && step < draft_len; ++step) {
         to.cmd.begin_region("draft");
         record_draft_step(to, *models.draft, draft, step, draft_len, batch);
         to.cmd.end_region();
@@ -68,13 +70,14 @@ void record_round(Recorder& to, const RoundModels& models, const RoundBuffers& b
 void record_commands(Recorder& to, const RoundModels& models, const RoundBuffers& b, const TurnBuffers& turn) {
     const KvCache& target = models.target.cache();
     const KvCache& draft = models.draft ? models.draft->cache() : target;
-    record_apply_commands(to, {turn.count.view(), turn.commands.view(), b.state.view(), b.history.view(), target.page_table(), draft.page_table()},
+    record_apply_commands(to, {turn.count.view(), turn.commands.view(), b.state.view(), b.history.view(), target.page_table(), draft.page_table(),
+                               b.biases.view()},
                           turn.max_commands, b.history_stride, target.pages_per_slot());
     to.cmd.barrier();
 }
 
 Result<RoundBuffers> RoundBuffers::create(MemoryPool& memory, Uploader& uploader, uint32_t n_slots, uint32_t history_stride,
-                                          uint32_t max_batch, uint32_t max_draft_len, uint32_t vocab) {
+                                          uint32_t max_batch, uint32_t max_draft_len, uint32_t vocab, bool has_draft) {
     RoundBuffers b;
     b.history_stride = history_stride;
     b.max_batch = max_batch;
@@ -95,7 +98,8 @@ Result<RoundBuffers> RoundBuffers::create(MemoryPool& memory, Uploader& uploader
     AUSPEX_TRY(make(b.draft_rows, gpu::draft_pass_first_row(max_batch, max_draft_len + 1) * sizeof(gpu::Row)));
     AUSPEX_TRY(make(b.counts, 9 * 4));
     AUSPEX_TRY(make(b.target_logits, target_rows * vocab * 4));
-    AUSPEX_TRY(make(b.draft_logits, draft_rows * vocab * 4));
+    AUSPEX_TRY(make(b.draft_logits, has_draft ? draft_rows * vocab * 4 : 4));
+    AUSPEX_TRY(make(b.biases, uint64_t(n_slots) * gpu::kMaxBiases * sizeof(gpu::TokenBias)));
     AUSPEX_TRY(make(b.partials, target_rows * chunks * sizeof(gpu::VocabChoice)));
     AUSPEX_TRY(make(b.target_choices, target_rows * sizeof(gpu::VocabChoice)));
     AUSPEX_TRY(make(b.draft_choices, draft_rows * sizeof(gpu::VocabChoice)));

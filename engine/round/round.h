@@ -19,7 +19,8 @@ struct RoundBuffers {
     Buffer draft_rows;      // regions of Row, see draft_pass_first_row
     Buffer counts;          // 9 uint
     Buffer target_logits;   // (batch, draft_len + 1, vocab) f32
-    Buffer draft_logits;    // (batch, draft_len, vocab) f32
+    Buffer draft_logits;    // (batch, draft_len, vocab) f32; of engines without a draft model 1 f32
+    Buffer biases;          // (slots, kMaxBiases) TokenBias
     Buffer partials;        // (batch · (draft_len + 1), vocab chunks) VocabChoice
     Buffer target_choices;  // (batch, draft_len + 1) VocabChoice
     Buffer draft_choices;   // (batch, draft_len) VocabChoice
@@ -29,7 +30,7 @@ struct RoundBuffers {
     uint32_t max_batch = 0, max_draft_len = 0;
 
     static Result<RoundBuffers> create(MemoryPool& memory, Uploader& uploader, uint32_t n_slots, uint32_t history_stride,
-                                       uint32_t max_batch, uint32_t max_draft_len, uint32_t vocab);
+                                       uint32_t max_batch, uint32_t max_draft_len, uint32_t vocab, bool has_draft);
 };
 
 // What the host and the GPU exchange in one turn; two copies, used alternately.
@@ -47,11 +48,23 @@ struct RoundModels {
     LlamaModel* draft; // null: every round is plain
 };
 
+// What recordings of rounds differ in.
+struct RoundForm {
+    uint32_t draft_len = 0; // K; slots may draft less
+    uint32_t batch = 1;     // entries
+    bool model_drafts = false; // the draft model drafts, for slots whose drafter it is
+    bool searches = false;     // afterwards, slots that ask for it get the next round's drafts from their history
+    bool edits_logits = false; // penalties and biases, for slots that ask for them
+    bool truncates = false;    // top_k, top_p, min_p, for slots that ask for them
+    bool sliced = false;       // cut into segments at stage boundaries, for time budgets
+
+    auto operator<=>(const RoundForm&) const = default;
+};
+
 // The host's commands take effect; first in every turn.
 void record_commands(Recorder& to, const RoundModels& models, const RoundBuffers& buffers, const TurnBuffers& turn);
 
-// The round for `batch` entries and K = draft_len. sliced: cut into segments at stage boundaries, for time budgets.
 void record_round(Recorder& to, const RoundModels& models, const RoundBuffers& buffers, const TurnBuffers& turn,
-                  uint32_t draft_len, uint32_t batch, bool sliced);
+                  const RoundForm& form);
 
 } // namespace auspex

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -12,12 +13,42 @@ namespace auspex {
 
 constexpr uint32_t kMaxDraft = 15; // drafts per round
 
+// Whose drafts a round tests; equal kDrafter… of shared/slot_state.h.
+enum class Drafter : uint32_t { none = 0, model = 1, ngram = 2, lookup = 3, host = 4 };
+// Whose drafts a sequence may use. hybrid: the n-gram's where its match is long enough, else the model's. automatic: whatever
+// is expected to be fastest.
+enum class DrafterChoice : uint32_t { automatic = 0, none = 1, model = 2, ngram = 3, lookup = 4, hybrid = 5, host = 6 };
+// How drafts are tested; equal kAccept… of shared/slot_state.h. Greedy sampling compares tokens under either.
+enum class AcceptanceRule : uint32_t { rejection = 0, coupled = 1 };
+
+constexpr uint32_t kAutoDraftLen = 0xffffffffu;
+
+struct TokenBias {
+    uint32_t token;
+    float bias; // added to the logit; -inf bans the token
+};
+
+// What is done to logits of target and drafts alike, in this order: penalties, biases, top_k, top_p, min_p, temperature.
 struct SamplingParams {
     float temperature = 0; // 0: greedy
     uint64_t seed = 0;
+    float repeat_penalty = 1;    // tokens seen so far: positive logits are divided by it, negative ones multiplied; 1: off
+    float presence_penalty = 0;  // subtracted once from tokens seen so far
+    float frequency_penalty = 0; // … and once for each time they were seen
+    uint32_t top_k = 0;          // 0: off
+    float top_p = 1;             // 1: off
+    float min_p = 0;             // of the most probable token's probability; 0: off
+    std::vector<TokenBias> biases = {};
+    AcceptanceRule acceptance = AcceptanceRule::rejection;
+    float lenience = 1; // Leviathan et al. 2023, A.5; below 1 the text is no longer distributed as the target's
+
+    bool edits_logits() const {
+        return repeat_penalty != 1 || presence_penalty != 0 || frequency_penalty != 0 || !biases.empty();
+    }
+    bool truncates() const { return temperature > 0 && (top_k > 0 || top_p < 1 || min_p > 0); }
 };
 
-enum class StopReason : uint32_t { none = 0, eos = 1, length = 2, context = 3, cancelled = 4 };
+enum class StopReason : uint32_t { none = 0, eos = 1, length = 2, context = 3, cancelled = 4, text = 5 };
 enum class TokenOrigin : uint32_t { plain = 0, accepted = 1, correction = 2, bonus = 3 };
 
 // What one round did to one slot.
@@ -27,6 +58,9 @@ struct Outcome {
     uint32_t accepted_len = 0;    // drafts the target accepted, before stops and limits
     uint32_t draft_cache_len = 0; // rows the draft cache holds afterwards
     StopReason stop = StopReason::none;
+    Drafter drafter = Drafter::none; // whose drafts were tested
+    float overlap = 0;      // Σ min(1, target / draft) over the tested drafts, up to the first rejected one
+    uint32_t match_len = 0; // context tokens that the next round's proposals were found by; 0: none were found
     uint32_t n_tokens = 0;        // emitted: at most accepted_len + 1
     std::array<uint32_t, kMaxDraft + 1> tokens = {};
 
@@ -38,6 +72,8 @@ struct Outcome {
     // A draft after a stop or limit counts neither as drafted nor as accepted.
     uint32_t counted_drafts() const { return stop == StopReason::none || draft_len < n_tokens ? draft_len : n_tokens; }
     uint32_t counted_accepted() const { return accepted_len < n_tokens ? accepted_len : n_tokens; }
+    // Drafts that the test looked at: it ends at the first it rejects.
+    uint32_t tested() const { return accepted_len < draft_len ? accepted_len + 1 : draft_len; }
 };
 
 // Sums over the rounds of one sequence. Times are GPU milliseconds, negative when the device has no timestamps.
@@ -47,12 +83,18 @@ struct SequenceStats {
     uint32_t draft_n_accepted = 0;
     double draft_ms = 0, verify_ms = 0, accept_ms = 0;
     std::array<uint32_t, kMaxDraft + 1> accepted_histogram = {};
+    uint32_t n_tested = 0; // drafts the test looked at
+    double overlap = 0;    // Σ min(1, target / draft) over those: divided by n_tested an unbiased estimate of α = Σ min(target, draft)
+    std::array<uint32_t, 5> drafter_rounds = {}; // by Drafter
 
     void add(const Outcome& outcome) {
         rounds += 1;
         draft_n += outcome.counted_drafts();
         draft_n_accepted += outcome.counted_accepted();
         accepted_histogram[outcome.counted_accepted()] += 1;
+        n_tested += outcome.tested();
+        overlap += outcome.overlap;
+        drafter_rounds[static_cast<size_t>(outcome.drafter)] += 1;
     }
 };
 

@@ -1,6 +1,7 @@
 // Collects SlotCommands.
 #include "session/command_writer.h"
 
+#include <bit>
 #include <cstring>
 
 namespace auspex {
@@ -21,6 +22,13 @@ void CommandWriter::state(uint32_t slot, const gpu::SlotState& state) {
 
 void CommandWriter::history(uint32_t slot, uint32_t first_position, std::span<const uint32_t> tokens) {
     for (uint32_t i = 0; i < tokens.size(); ++i) put(gpu::kCommandHistory, slot, first_position + i, tokens[i]);
+}
+
+void CommandWriter::biases(uint32_t slot, std::span<const TokenBias> biases) {
+    for (uint32_t i = 0; i < biases.size(); ++i) {
+        put(gpu::kCommandBias, slot, 2 * i, biases[i].token);
+        put(gpu::kCommandBias, slot, 2 * i + 1, std::bit_cast<uint32_t>(biases[i].bias));
+    }
 }
 
 void CommandWriter::pages(uint32_t op, std::span<const PageChange> changes) {

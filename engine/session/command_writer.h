@@ -3,6 +3,7 @@
 
 #include "cache/kv_cache.h"
 #include "round/round.h"
+#include "sequence/sequence.h"
 
 #include <map>
 #include <span>
@@ -16,6 +17,7 @@ class CommandWriter {
     void state_word(uint32_t slot, uint32_t word, uint32_t value) { put(gpu::kCommandState, slot, word, value); }
     void state(uint32_t slot, const gpu::SlotState& state);
     void history(uint32_t slot, uint32_t first_position, std::span<const uint32_t> tokens);
+    void biases(uint32_t slot, std::span<const TokenBias> biases);
     void target_pages(std::span<const PageChange> changes) { pages(gpu::kCommandTargetPage, changes); }
     void draft_pages(std::span<const PageChange> changes) { pages(gpu::kCommandDraftPage, changes); }
 

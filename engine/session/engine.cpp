@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <set>
 
 namespace auspex {
 
@@ -114,7 +115,7 @@ Result<MemoryPlan> Engine::build(const EngineDesc& desc, const OpenedModels& mod
         return Status(Code::invalid_argument, "max_draft_len is " + std::to_string(desc.max_draft_len) + ", expected at most " + std::to_string(kMaxDraft));
     max_context_ = desc.max_context ? desc.max_context : std::min(longest, kDefaultContext);
     max_sequences_ = desc.max_sequences;
-    max_draft_len_ = models.draft ? desc.max_draft_len : 0;
+    max_draft_len_ = desc.max_draft_len;
 
     memory_ = std::make_unique<MemoryPool>(*device_, rehearse);
     AUSPEX_TRY_ASSIGN(uploader, Uploader::create(*device_, *memory_));
@@ -128,7 +129,8 @@ Result<MemoryPlan> Engine::build(const EngineDesc& desc, const OpenedModels& mod
     uint32_t replay_rows = static_cast<uint32_t>(std::clamp<uint64_t>(device_->caps.max_storage_buffer_range / row_bytes / 8 * 8, 8, kPromptChunk));
     AUSPEX_TRY(load_model(desc, *models.target, *uploader, std::max(batch * (max_draft_len_ + 1), replay_rows), {0.0f, target_part}, target_));
     if (models.draft) AUSPEX_TRY(load_model(desc, *models.draft, *uploader, std::max(2 * batch, replay_rows), {target_part, 1.0f}, draft_));
-    AUSPEX_TRY_ASSIGN(buffers, RoundBuffers::create(*memory_, *uploader, max_sequences_, max_context_, batch, max_draft_len_, target.vocab_size));
+    AUSPEX_TRY_ASSIGN(buffers, RoundBuffers::create(*memory_, *uploader, max_sequences_, max_context_, batch, max_draft_len_, target.vocab_size,
+                                                     models.draft != nullptr));
     buffers_ = std::move(buffers);
 
     const uint32_t max_commands = max_context_ + kCommandSlack;
@@ -186,16 +188,51 @@ Status Engine::check_tokens(std::span<const uint32_t> tokens) const {
     return ok_status();
 }
 
+Status Engine::check_sampling(const SamplingParams& sampling) const {
+    auto wrong = [](const char* name, float found, const char* expected) {
+        return Status(Code::invalid_argument, std::string(name) + " is " + std::to_string(found) + ", expected " + expected);
+    };
+    if (!(sampling.temperature >= 0) || !std::isfinite(sampling.temperature)) return wrong("temperature", sampling.temperature, "a number of at least 0");
+    // Below this, 1 / temperature times a logit leaves the range of f32.
+    if (sampling.temperature > 0 && sampling.temperature < 1e-4f) return wrong("temperature", sampling.temperature, "0 or at least 0.0001");
+    if (!(sampling.repeat_penalty >= 0.01f && sampling.repeat_penalty <= 100)) return wrong("repeat_penalty", sampling.repeat_penalty, "0.01 to 100");
+    if (!(std::abs(sampling.presence_penalty) <= 100)) return wrong("presence_penalty", sampling.presence_penalty, "-100 to 100");
+    if (!(std::abs(sampling.frequency_penalty) <= 100)) return wrong("frequency_penalty", sampling.frequency_penalty, "-100 to 100");
+    if (!(sampling.top_p >= 0 && sampling.top_p <= 1)) return wrong("top_p", sampling.top_p, "0 to 1");
+    if (!(sampling.min_p >= 0 && sampling.min_p <= 1)) return wrong("min_p", sampling.min_p, "0 to 1");
+    if (!(sampling.lenience > 0 && sampling.lenience <= 1)) return wrong("lenience", sampling.lenience, "more than 0, at most 1");
+    if (sampling.lenience < 1 && sampling.acceptance == AcceptanceRule::coupled && sampling.temperature > 0)
+        return {Code::invalid_argument, "lenience and coupled acceptance were both asked for; expected one of them: coupled text is the plain text"};
+    if (sampling.biases.size() > gpu::kMaxBiases)
+        return {Code::invalid_argument, std::to_string(sampling.biases.size()) + " token biases were given, expected at most " + std::to_string(gpu::kMaxBiases)};
+    std::set<uint32_t> seen, banned;
+    for (const TokenBias& bias : sampling.biases) {
+        if (bias.token >= target_->config().vocab_size)
+            return {Code::invalid_argument, "the biased token " + std::to_string(bias.token) + " is not in the vocabulary, expected an id below " + std::to_string(target_->config().vocab_size)};
+        if (!seen.insert(bias.token).second) return {Code::invalid_argument, "token " + std::to_string(bias.token) + " has two biases, expected one"};
+        if (std::isnan(bias.bias) || bias.bias > 1e6f || (bias.bias < -1e6f && std::isfinite(bias.bias)))
+            return wrong("a token's bias", bias.bias, "-1000000 to 1000000, or minus infinity to ban it");
+        if (!std::isfinite(bias.bias)) banned.insert(bias.token);
+    }
+    if (banned.size() == target_->config().vocab_size) return {Code::invalid_argument, "every token is banned, expected at least one that may be said"};
+    return ok_status();
+}
+
 Status Engine::check_request(SequenceRequest& request) const {
     if (device_->lost()) return device_->lost_status();
-    if (!(request.sampling.temperature >= 0) || !std::isfinite(request.sampling.temperature))
-        return {Code::invalid_argument, "temperature is " + std::to_string(request.sampling.temperature) + ", expected a number of at least 0"};
-    // Below this, 1 / temperature times a logit leaves the range of f32.
-    if (request.sampling.temperature > 0 && request.sampling.temperature < 1e-4f)
-        return {Code::invalid_argument, "temperature is " + std::to_string(request.sampling.temperature) + ", expected 0 or at least 0.0001"};
-    if (draft_ && request.draft_len > max_draft_len_)
+    if (request.draft_len > max_draft_len_ && request.draft_len != kAutoDraftLen)
         return {Code::invalid_argument, "draft_len is " + std::to_string(request.draft_len) + ", expected at most max_draft_len " + std::to_string(max_draft_len_)};
-    if (!draft_) request.draft_len = 0;
+    AUSPEX_TRY(check_sampling(request.sampling));
+    if (!draft_ && request.drafter == DrafterChoice::model) request.drafter = DrafterChoice::none;
+    if (!draft_ && request.drafter == DrafterChoice::hybrid) request.drafter = DrafterChoice::ngram;
+    if ((request.drafter == DrafterChoice::host) != bool(request.host_drafter))
+        return {Code::invalid_argument, request.host_drafter ? "a host's drafter was given, expected the drafter to be chosen as host"
+                                                             : "the drafter is the host's, expected a callback"};
+    if (request.ngram_max < 2 || request.ngram_max > gpu::kMaxPath)
+        return {Code::invalid_argument, "ngram_max is " + std::to_string(request.ngram_max) + ", expected 2 to " + std::to_string(gpu::kMaxPath)};
+    if (std::any_of(request.stop_texts.begin(), request.stop_texts.end(), [](const std::string& text) { return text.empty(); }))
+        return {Code::invalid_argument, "a stop text is empty, expected at least one byte"};
+    if (!request.stop_texts.empty() && !tokenizer_) return no_tokenizer();
     return check_tokens(request.prompt);
 }
 

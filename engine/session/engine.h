@@ -86,7 +86,8 @@ class Engine {
     Status check_fits(const EngineDesc& desc, const OpenedModels& models);
     std::string what_fits(const EngineDesc& desc, const OpenedModels& models, const MemoryPlan& plan);
     Status check_tokens(std::span<const uint32_t> tokens) const;
-    Status check_request(SequenceRequest& request) const; // without a draft model nothing is drafted
+    Status check_sampling(const SamplingParams& sampling) const;
+    Status check_request(SequenceRequest& request) const; // without a draft model it drafts nothing
 
     Logger log_;
     std::unique_ptr<Device> device_;

@@ -37,6 +37,7 @@ void LiveSequence::apply(const Outcome& outcome, uint64_t time_ns) {
     }
     target_len = outcome.start + outcome.n_tokens;
     draft_rows = outcome.draft_cache_len;
+    match_len = outcome.match_len;
     stop = outcome.stop;
     if (stop != StopReason::none) end_text();
 }
@@ -58,7 +59,8 @@ void LiveSequence::append(SequenceRequest next, const Tokenizer* tokenizer, uint
     life += 1;
     admitted = false;
     // Rounds still under way write behind these rows, and before anything that is queued from here on.
-    unread_rounds = unread_rows = prefilled_n = 0;
+    unread_rounds = unread_rows = unread_undrafted = prefilled_n = match_len = 0;
+    drafter = told_drafter = Drafter::none;
     stop = StopReason::none;
     if (tokenizer) stream.emplace(*tokenizer, false);
     stats = {};

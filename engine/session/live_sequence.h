@@ -5,7 +5,9 @@
 #include "tokens/text_stream.h"
 
 #include <deque>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,12 +15,19 @@ namespace auspex {
 
 constexpr uint32_t kHoldTokens = 0xffffffffu; // max_tokens of a sequence that only reads its prompt
 
+// A host's drafter: from all tokens so far to at most max_drafts tokens that may follow.
+using HostDrafter = std::function<std::vector<uint32_t>(std::span<const uint32_t> tokens, uint32_t max_drafts)>;
+
 struct SequenceRequest {
     std::vector<uint32_t> prompt; // at least one token; unused by forks
     uint32_t max_tokens = 0;      // 0: until the context is full; kHoldTokens: read the prompt only
     SamplingParams sampling;
-    uint32_t draft_len = 0;
+    uint32_t draft_len = 0;       // kAutoDraftLen: chosen each round
     bool ignore_eos = false;
+    DrafterChoice drafter = DrafterChoice::model;
+    uint32_t ngram_max = 4;       // tokens of the longest n-gram looked for
+    HostDrafter host_drafter = {};
+    std::vector<std::string> stop_texts = {}; // each ends the answer and is no part of it
 };
 
 struct OutputToken {
@@ -61,6 +70,11 @@ struct LiveSequence {
     uint32_t draft_rows = 0;      // rows of the draft cache, as of the last round read or replay queued
     uint32_t unread_rounds = 0;   // queued, not yet read
     uint32_t unread_rows = 0;     // rows those may add at most
+    uint32_t unread_undrafted = 0; // of the unread rounds those that leave the draft cache as it is
+    Drafter drafter = Drafter::none; // of the next round
+    uint32_t draft_len = 0;          // … and how many drafts it shall have
+    Drafter told_drafter = Drafter::none; // that the GPU knows of
+    uint32_t match_len = 0;       // context tokens of the proposals found at the end of the last round read
     uint64_t last_turn = 0;       // that it took part in
     uint32_t prefilled_n = 0;     // rows read through the target by prompt turns in this life
     StopReason stop = StopReason::none;
@@ -75,7 +89,16 @@ struct LiveSequence {
     bool prompt_read() const { return fork_of == 0 && target_rows == prompt_rows_wanted(); }
     uint32_t prompt_rows_wanted() const { return prompt_n - 1; }
     uint32_t n_generated() const { return static_cast<uint32_t>(tokens.size()) - prompt_n; }
-    bool wants_drafts() const { return request.draft_len > 0; }
+    // Whether the draft model may be asked at all.
+    bool may_use_model() const {
+        return request.draft_len > 0 && (request.drafter == DrafterChoice::automatic || request.drafter == DrafterChoice::model ||
+                                         request.drafter == DrafterChoice::hybrid);
+    }
+    // Whether its history is searched for drafts.
+    bool searches() const {
+        return request.draft_len > 0 && request.drafter != DrafterChoice::none && request.drafter != DrafterChoice::model &&
+               request.drafter != DrafterChoice::host;
+    }
 
     // A round's tokens become known; text and statistics follow.
     void apply(const Outcome& outcome, uint64_t time_ns);

@@ -13,7 +13,8 @@ namespace auspex {
 namespace {
 constexpr uint32_t kRowBucket = 8;        // replay recordings exist per multiple of this many rows
 constexpr uint32_t kCatchUpRows = 16;     // generated tokens replayed per turn
-constexpr uint32_t kCommandReserve = 256; // room that one more slot's pages and state may take
+constexpr uint32_t kCommandReserve = 512; // room that one more slot's pages and state may take
+constexpr uint32_t kHybridMatch = 4;      // tokens of context from which on an n-gram's drafts are preferred to the model's
 } // namespace
 
 Status Scheduler::no_free_slot() const {
@@ -88,8 +89,8 @@ Status Scheduler::cancel(uint64_t id) {
 Status Scheduler::set_draft_len(uint64_t id, uint32_t draft_len) {
     LiveSequence* sequence = find(id);
     if (!sequence) return {Code::invalid_argument, "the sequence does not exist"};
-    sequence->request.draft_len = models_.draft ? draft_len : 0;
-    if (sequence->admitted) writer_.state_word(sequence->slot, AUSPEX_STATE_WORD(draft_len), sequence->request.draft_len);
+    sequence->request.draft_len = draft_len;
+    if (sequence->admitted) writer_.state_word(sequence->slot, AUSPEX_STATE_WORD(draft_len), std::min(draft_len, limits_.max_draft_len));
     return ok_status();
 }
 
@@ -122,12 +123,24 @@ gpu::SlotState Scheduler::initial_state(const LiveSequence& sequence) const {
     state.last_token = sequence.tokens.back();
     state.target_len = static_cast<uint32_t>(sequence.tokens.size()) - 1;
     state.draft_cache_len = sequence.draft_rows;
-    state.draft_len = request.draft_len;
+    state.draft_len = std::min(request.draft_len, limits_.max_draft_len);
     state.max_generated = request.max_tokens == 0 ? ~0u : request.max_tokens;
     state.max_context = limits_.max_context;
     state.seed_low = static_cast<uint32_t>(request.sampling.seed);
     state.seed_high = static_cast<uint32_t>(request.sampling.seed >> 32);
     state.temperature = request.sampling.temperature;
+    state.repeat_penalty = request.sampling.repeat_penalty;
+    state.presence_penalty = request.sampling.presence_penalty;
+    state.frequency_penalty = request.sampling.frequency_penalty;
+    state.n_biases = static_cast<uint32_t>(request.sampling.biases.size());
+    state.top_k = request.sampling.top_k;
+    state.top_p = request.sampling.top_p;
+    state.min_p = request.sampling.min_p;
+    state.acceptance = static_cast<uint32_t>(request.sampling.acceptance);
+    state.lenience = request.sampling.lenience;
+    state.drafter = static_cast<uint32_t>(sequence.told_drafter);
+    if (sequence.searches()) state.search = request.drafter == DrafterChoice::lookup ? gpu::kDrafterLookup : gpu::kDrafterNgram;
+    state.ngram_max = request.ngram_max;
     state.n_stop = request.ignore_eos ? 0 : static_cast<uint32_t>(limits_.stop_ids.size());
     for (uint32_t i = 0; i < state.n_stop; ++i) state.stop_ids[i] = limits_.stop_ids[i];
     return state;
@@ -135,7 +148,9 @@ gpu::SlotState Scheduler::initial_state(const LiveSequence& sequence) const {
 
 void Scheduler::admit(LiveSequence& sequence) {
     if (sequence.admitted) return;
+    sequence.told_drafter = sequence.drafter;
     writer_.state(sequence.slot, initial_state(sequence));
+    writer_.biases(sequence.slot, sequence.request.sampling.biases);
     writer_.history(sequence.slot, static_cast<uint32_t>(sequence.tokens.size()) - 1, std::span(&sequence.tokens.back(), 1));
     sequence.admitted = true;
 }
@@ -152,11 +167,41 @@ Status Scheduler::map_rows(LiveSequence& sequence, bool of_draft, uint32_t n_row
 bool Scheduler::lags(const LiveSequence& sequence) const {
     // A round would carry one missing row, but by the row kernels: the prompt's rows are replayed.
     const bool row_of_prompt = sequence.draft_rows < sequence.target_len && sequence.prompt_rows.contains(sequence.draft_rows);
-    return sequence.wants_drafts() && (sequence.target_len > sequence.draft_rows + 1 || row_of_prompt);
+    const bool by_model = sequence.drafter == Drafter::model || (sequence.holds() && sequence.may_use_model());
+    return by_model && (sequence.target_len + sequence.unread_undrafted > sequence.draft_rows + 1 || row_of_prompt);
+}
+
+void Scheduler::plan_round(LiveSequence& sequence) const {
+    const SequenceRequest& request = sequence.request;
+    const bool found = sequence.match_len > 0;
+    switch (request.drafter) {
+    case DrafterChoice::none: sequence.drafter = Drafter::none; break;
+    case DrafterChoice::model: sequence.drafter = Drafter::model; break;
+    case DrafterChoice::host: sequence.drafter = Drafter::host; break;
+    case DrafterChoice::ngram: sequence.drafter = found ? Drafter::ngram : Drafter::none; break;
+    case DrafterChoice::lookup: sequence.drafter = found ? Drafter::lookup : Drafter::none; break;
+    case DrafterChoice::automatic:
+    case DrafterChoice::hybrid:
+        sequence.drafter = sequence.match_len >= kHybridMatch || (found && !models_.draft) ? Drafter::ngram : models_.draft ? Drafter::model : Drafter::none;
+        break;
+    }
+    sequence.draft_len = sequence.drafter == Drafter::none ? 0 : std::min(request.draft_len, limits_.max_draft_len);
+    if (sequence.draft_len == 0) sequence.drafter = Drafter::none;
+}
+
+// The host's drafts for the next round, when there are any. No round of the sequence is under way.
+void Scheduler::ask_host(LiveSequence& sequence, uint32_t draft_len) {
+    std::vector<uint32_t> drafts = sequence.request.host_drafter(sequence.tokens, draft_len);
+    if (drafts.size() > draft_len) drafts.resize(draft_len);
+    const uint32_t vocab = models_.target.config().vocab_size;
+    drafts.erase(std::find_if(drafts.begin(), drafts.end(), [&](uint32_t token) { return token >= vocab; }), drafts.end());
+    for (uint32_t i = 0; i < drafts.size(); ++i) writer_.state_word(sequence.slot, AUSPEX_STATE_WORD(proposed) + i, drafts[i]);
+    writer_.state_word(sequence.slot, AUSPEX_STATE_WORD(n_proposed), static_cast<uint32_t>(drafts.size()));
 }
 
 bool Scheduler::ready_for_round(const LiveSequence& sequence) const {
     if (sequence.stop != StopReason::none || sequence.holds() || !sequence.prompt_read() || lags(sequence)) return false;
+    if (sequence.drafter == Drafter::host && sequence.unread_rounds > 0) return false; // it is asked with all tokens known
     // Every queued round gives at least one token: no round is queued that certainly has nothing to do.
     uint64_t at_least = sequence.n_generated() + sequence.unread_rounds;
     if (sequence.request.max_tokens != 0 && at_least >= sequence.request.max_tokens) return false;
@@ -171,7 +216,7 @@ Result<bool> Scheduler::start_forks() {
         if (sequence.fork_of == 0) continue;
         LiveSequence& source = sequences_.at(sequence.fork_of);
         const uint32_t n_rows = sequence.fork_rows;
-        bool draft_is_late = source.holds() && source.wants_drafts() && source.draft_rows < source.target_len;
+        bool draft_is_late = source.holds() && source.may_use_model() && models_.draft && source.draft_rows < source.target_len;
         if (!source.prompt_read() || draft_is_late) continue;
         if (writer_.room() < sequence.tokens.size() + kCommandReserve + 2ull * models_.target.cache().pages_per_slot()) break;
         uint32_t draft_rows = models_.draft ? std::min(source.draft_rows, n_rows) : 0;
@@ -214,7 +259,7 @@ Result<bool> Scheduler::start_replay(TurnKind kind) {
         uint32_t begin = sequence.target_rows, end = sequence.prompt_rows_wanted();
         if (of_draft) {
             bool wanted = sequence.prompt_read() && sequence.unread_rounds == 0 &&
-                          (lags(sequence) || (sequence.holds() && sequence.wants_drafts()));
+                          (lags(sequence) || (sequence.holds() && sequence.may_use_model()));
             begin = sequence.draft_rows;
             end = wanted ? std::min(sequence.target_len, sequence.prompt_rows.end_of_path(begin)) : begin;
             if (sequence.prompt_rows.contains(begin) != (kind == TurnKind::draft_prompt)) continue; // the other kind's turn
@@ -254,33 +299,45 @@ Result<bool> Scheduler::start_round(bool sliced) {
     // Who waited longest goes first when not all fit one batch.
     std::stable_sort(group.begin(), group.end(), [](const LiveSequence* a, const LiveSequence* b) { return a->last_turn < b->last_turn; });
     if (group.size() > limits_.max_batch) group.resize(limits_.max_batch);
-    uint32_t draft_len = 0;
-    for (const LiveSequence* sequence : group) draft_len = std::max(draft_len, sequence->request.draft_len);
+    RoundForm form = {.sliced = sliced};
+    for (const LiveSequence* sequence : group) form.draft_len = std::max(form.draft_len, sequence->draft_len);
 
     std::vector<TurnEntry> entries;
     uint32_t* batch = reinterpret_cast<uint32_t*>(turns_->next_buffers().batch.mapped());
     for (LiveSequence* sequence : group) {
-        if (writer_.room() < kCommandReserve) break;
-        uint32_t end = sequence->target_len + sequence->unread_rows + draft_len + 1; // rows this round may touch
+        if (writer_.room() < kCommandReserve + 2 * sequence->request.sampling.biases.size()) break;
+        uint32_t end = sequence->target_len + sequence->unread_rows + form.draft_len + 1; // rows this round may touch
         if (!map_rows(*sequence, false, end).ok()) continue;                         // pages are on their way back
-        if (sequence->request.draft_len > 0 && !map_rows(*sequence, true, end).ok()) continue;
+        const bool by_model = sequence->drafter == Drafter::model;
+        if (by_model && !map_rows(*sequence, true, end).ok()) continue;
         admit(*sequence);
+        if (sequence->told_drafter != sequence->drafter) {
+            writer_.state_word(sequence->slot, AUSPEX_STATE_WORD(drafter), static_cast<uint32_t>(sequence->drafter));
+            sequence->told_drafter = sequence->drafter;
+        }
+        if (sequence->drafter == Drafter::host) ask_host(*sequence, sequence->draft_len);
+        form.model_drafts |= by_model;
+        form.searches |= sequence->searches();
+        form.edits_logits |= sequence->request.sampling.edits_logits();
+        form.truncates |= sequence->request.sampling.truncates();
         batch[entries.size()] = sequence->slot;
-        entries.push_back({sequence->slot, sequence->id, sequence->life});
+        entries.push_back({sequence->slot, sequence->id, sequence->life, by_model});
         sequence->unread_rounds += 1;
-        sequence->unread_rows += draft_len + 1;
+        sequence->unread_rows += form.draft_len + 1;
+        sequence->unread_undrafted += by_model ? 0 : 1;
         sequence->last_turn = turns_->last_number() + 1;
         if (sequence->first_round_ns == 0) sequence->first_round_ns = now_ns();
     }
     if (entries.empty()) return false;
-    uint32_t bucket = std::min(std::bit_ceil(static_cast<uint32_t>(entries.size())), limits_.max_batch);
-    for (uint32_t i = static_cast<uint32_t>(entries.size()); i < bucket; ++i) batch[i] = gpu::kNoSlot;
+    form.batch = std::min(std::bit_ceil(static_cast<uint32_t>(entries.size())), limits_.max_batch);
+    for (uint32_t i = static_cast<uint32_t>(entries.size()); i < form.batch; ++i) batch[i] = gpu::kNoSlot;
     writer_.flush(turns_->next_buffers());
-    turns_->start({.kind = TurnKind::round, .draft_len = draft_len, .rows = bucket, .sliced = sliced}, std::move(entries));
+    turns_->start({.kind = TurnKind::round, .round = form}, std::move(entries));
     return true;
 }
 
 Result<bool> Scheduler::start_next(bool sliced) {
+    for (auto& [id, sequence] : sequences_) plan_round(sequence);
     AUSPEX_TRY_ASSIGN(forked, start_forks());
     if (forked) return true;
     for (TurnKind kind : {TurnKind::target_prompt, TurnKind::draft_prompt, TurnKind::draft_rows}) {
@@ -294,7 +351,7 @@ Result<bool> Scheduler::start_next(bool sliced) {
 void Scheduler::finish(const Turn& turn, StepResult& result) {
     if (turn.key.kind != TurnKind::round) return;
     result.n_rounds_read += 1;
-    RoundTimes& times = round_times_[turn.key.draft_len];
+    RoundTimes& times = round_times_[turn.key.round.draft_len];
     times.rounds += 1;
     times.draft_ms += turn.draft_ms;
     times.verify_ms += turn.verify_ms;
@@ -310,7 +367,8 @@ void Scheduler::finish(const Turn& turn, StepResult& result) {
         LiveSequence& sequence = found->second;
         if (sequence.life != turn.entries[b].life) continue; // appended to meanwhile
         sequence.unread_rounds -= 1;
-        sequence.unread_rows -= turn.key.draft_len + 1;
+        sequence.unread_rows -= turn.key.round.draft_len + 1;
+        sequence.unread_undrafted -= turn.entries[b].by_model ? 0 : 1;
         gpu::RoundRecord record;
         std::memcpy(&record, buffers.records.mapped() + b * sizeof record, sizeof record);
         if (!record.live_before || sequence.stop != StopReason::none) continue;

@@ -64,6 +64,8 @@ class Scheduler {
     Result<bool> start_round(bool sliced);
     bool ready_for_round(const LiveSequence& sequence) const;
     bool lags(const LiveSequence& sequence) const;
+    void plan_round(LiveSequence& sequence) const; // its drafter and draft_len
+    void ask_host(LiveSequence& sequence, uint32_t draft_len);
     bool awaited(uint64_t id) const; // forks wait to be copied from it
     Status map_rows(LiveSequence& sequence, bool of_draft, uint32_t n_rows);
     void admit(LiveSequence& sequence);

@@ -55,12 +55,12 @@ bool TurnQueue::partly_submitted() const {
 
 Result<std::unique_ptr<Recording>> TurnQueue::record(const Turn& started) {
     const TurnKey& key = started.key;
-    const uint32_t regions = models_.target.config().n_layers + key.draft_len + 4; // an upper bound
+    const uint32_t regions = models_.target.config().n_layers + key.round.draft_len + 4; // an upper bound
     AUSPEX_TRY_ASSIGN(made, Recording::create(*device_, key.kind == TurnKind::copy ? 0 : regions));
     const TurnBuffers& turn = turn_buffers_[started.number & 1];
     Recorder to = {*made, *kernels_};
     if (key.kind == TurnKind::round) {
-        record_round(to, models_, *buffers_, turn, key.draft_len, key.rows, key.sliced);
+        record_round(to, models_, *buffers_, turn, key.round);
     } else {
         made->begin_segment(key.kind == TurnKind::copy ? "fork" : "prefill");
         record_commands(to, models_, *buffers_, turn);
@@ -84,7 +84,7 @@ Result<std::unique_ptr<Recording>> TurnQueue::record(const Turn& started) {
 
 Status TurnQueue::find_recording(Turn& turn) {
     auto& recordings = recordings_[turn.number & 1];
-    auto found = recordings.find(turn.key.tuple());
+    auto found = recordings.find(turn.key);
     if (found != recordings.end()) {
         turn.recording = found->second.get();
         return ok_status();
@@ -92,7 +92,7 @@ Status TurnQueue::find_recording(Turn& turn) {
     AUSPEX_TRY_ASSIGN(made, record(turn));
     turn.recording = made.get();
     if (turn.key.kind == TurnKind::copy) turn.once = std::move(made);
-    else recordings.emplace(turn.key.tuple(), std::move(made));
+    else recordings.emplace(turn.key, std::move(made));
     return ok_status();
 }
 
@@ -106,7 +106,7 @@ void TurnQueue::start(const TurnKey& key, std::vector<TurnEntry> entries, std::f
 }
 
 double TurnQueue::predicted_ms(const TurnKey& key, uint32_t segment) const {
-    auto found = segment_ms_.find(key.tuple());
+    auto found = segment_ms_.find(key);
     return found != segment_ms_.end() && segment < found->second.size() ? found->second[segment] : -1;
 }
 
@@ -134,7 +134,7 @@ Result<double> TurnQueue::submit(double budget_ms, bool at_least_one) {
 }
 
 void TurnQueue::measure(Turn& turn) {
-    std::vector<double>& smoothed = segment_ms_[turn.key.tuple()];
+    std::vector<double>& smoothed = segment_ms_[turn.key];
     smoothed.resize(turn.recording->n_segments(), -1);
     std::vector<double> now(smoothed.size(), 0);
     bool available = false;

@@ -8,7 +8,6 @@
 #include <deque>
 #include <map>
 #include <optional>
-#include <tuple>
 
 namespace auspex {
 
@@ -17,16 +16,16 @@ enum class TurnKind { round, target_prompt, draft_prompt, draft_rows, copy };
 // What distinguishes recordings.
 struct TurnKey {
     TurnKind kind;
-    uint32_t draft_len = 0; // rounds
-    uint32_t rows = 0;      // batch bucket of a round, row bucket of a replay
-    bool sliced = false;
-    auto tuple() const { return std::tuple(kind, draft_len, rows, sliced); }
+    RoundForm round = {}; // of rounds
+    uint32_t rows = 0;    // of replays: row bucket
+    auto operator<=>(const TurnKey&) const = default;
 };
 
 struct TurnEntry {
     uint32_t slot;
     uint64_t sequence; // id
     uint32_t life;     // of the sequence
+    bool by_model;     // the draft model may draft for it
 };
 
 struct Turn {
@@ -85,8 +84,8 @@ class TurnQueue {
     TurnBuffers turn_buffers_[2];
     Buffer replay_rows_, replay_counts_; // scratch of replays: (max_replay_rows) Row, 3 uint
     VkFence fences_[2] = {VK_NULL_HANDLE, VK_NULL_HANDLE};
-    std::map<std::tuple<TurnKind, uint32_t, uint32_t, bool>, std::unique_ptr<Recording>> recordings_[2];
-    std::map<std::tuple<TurnKind, uint32_t, uint32_t, bool>, std::vector<double>> segment_ms_; // smoothed; < 0: unknown
+    std::map<TurnKey, std::unique_ptr<Recording>> recordings_[2];
+    std::map<TurnKey, std::vector<double>> segment_ms_; // smoothed; < 0: unknown
     std::deque<Turn> in_flight_;
     uint64_t next_number_ = 1;
 };

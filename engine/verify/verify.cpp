@@ -15,7 +15,7 @@ void record_verify_head(Recorder& to, const LlamaModel& target, const VerifyBuff
     const uint32_t n_rows = batch * (draft_len + 1);
     target.record_head(to, b.logits, {.n = n_rows, .logits_stride = vocab});
     record_vocab_partials(to, b.logits, b.state, b.round_slots, b.partials,
-                          {.vocab = vocab, .n_rows = n_rows, .rows_per_slot = draft_len + 1, .first_offset = 1, .with_noise = false,
+                          {.vocab = vocab, .n_rows = n_rows, .rows_per_slot = draft_len + 1, .first_offset = 1, .of_draft = false,
                            .logits_first = 0,
                            .logits_step = 1});
     to.cmd.barrier();

@@ -10,6 +10,7 @@ SHARED_CONST uint kApplyState = 2u;       // (slots, kSlotStateWords) uint
 SHARED_CONST uint kApplyHistory = 3u;     // (slots, history_stride) uint
 SHARED_CONST uint kApplyTargetPages = 4u; // (slots, pages_per_slot) uint
 SHARED_CONST uint kApplyDraftPages = 5u;  // (slots, pages_per_slot) uint
+SHARED_CONST uint kApplyBiases = 6u;      // (slots, 2 · kMaxBiases) uint: TokenBias lists
 
 struct ApplyCommandsArgs {
     uint max_commands; // bound of the buffer

@@ -23,6 +23,7 @@ struct RowsArgs {
     uint split;     // keys per attention split
     uint target_kv_heads;
     uint draft_kv_heads;
+    uint model_drafts; // 1: the recording has draft passes
 };
 
 SHARED_END

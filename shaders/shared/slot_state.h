@@ -14,6 +14,17 @@ SHARED_CONST uint kStopLength = 2u;
 SHARED_CONST uint kStopContext = 3u;
 SHARED_CONST uint kStopCancelled = 4u;
 
+SHARED_CONST uint kDrafterNone = 0u; // equal Drafter of engine/sequence
+SHARED_CONST uint kDrafterModel = 1u;
+SHARED_CONST uint kDrafterNgram = 2u;  // tokens of `proposed`, found in the slot's own history
+SHARED_CONST uint kDrafterLookup = 3u; // the same
+SHARED_CONST uint kDrafterHost = 4u;   // tokens of `proposed`, written by the host
+
+SHARED_CONST uint kAcceptRejection = 0u; // equal AcceptanceRule of engine/sequence
+SHARED_CONST uint kAcceptCoupled = 1u;   // target and drafts take their Gumbel-argmax with the same noise
+
+SHARED_CONST uint kMaxBiases = 1024u; // per slot
+
 // Between rounds the target cache holds every token of the sequence except the last one (target_len of them); the draft
 // cache holds the first draft_cache_len ≤ target_len of those.
 struct SlotState {
@@ -28,21 +39,45 @@ struct SlotState {
     uint seed_low;
     uint seed_high;
     float temperature;    // 0: greedy
+    // Transforms of target and draft logits alike, in the order in which they apply, all before the temperature.
+    float repeat_penalty;    // 1: off
+    float presence_penalty;  // 0: off
+    float frequency_penalty; // 0: off
+    uint n_biases;           // of the slot's list
+    uint top_k;              // 0: off
+    float top_p;             // 1: off
+    float min_p;             // 0: off
+    // Drafts and their test.
+    uint acceptance;
+    float lenience;          // 1: lossless; less: a draft passes the test as if its draft probability were this times as large
+    uint drafter;            // of this slot's next rounds
+    uint search;             // kDrafterNgram or kDrafterLookup: after each round propose looks for the next one's drafts
+    uint ngram_max;          // tokens of the longest n-gram, or of the longest suffix that lookup compares
+    uint match_len;          // tokens of context that `proposed` was found by
+    uint n_proposed;
+    uint proposed[kMaxPath]; // drafts of the next round, of drafters other than the model
     uint n_stop;
     uint stop_ids[kMaxStopIds];
 };
-SHARED_CONST uint kSlotStateWords = 28u;
+SHARED_CONST uint kSlotStateWords = 58u;
 
 // One word of GPU memory that the host wants changed before the next rows are made.
 SHARED_CONST uint kCommandState = 0u;      // SlotState of `slot`, word `index`
 SHARED_CONST uint kCommandHistory = 1u;    // token of `slot` at position `index`
 SHARED_CONST uint kCommandTargetPage = 2u; // page table of `slot`, logical page `index`
 SHARED_CONST uint kCommandDraftPage = 3u;
+SHARED_CONST uint kCommandBias = 4u;       // biases of `slot`, word `index` of its TokenBias list
 struct SlotCommand {
     uint op;
     uint slot;
     uint index;
     uint value;
+};
+
+// Added to one token's logit; -inf bans it. A list names no token twice.
+struct TokenBias {
+    uint token;
+    float bias;
 };
 
 // What rows.comp decided for one entry of the batch; pick and accept read it.
@@ -51,6 +86,13 @@ struct RoundSlot {
     uint draft_len; // K_s
     uint start;     // target_len before the round: the position of row 0
     uint live;
+    uint one_hot;   // 1: the drafts were proposed, not sampled: each has draft probability 1
+};
+
+// What a row's truncation keeps: logits above `logit`, and those equal to it up to `last_id`. All logits: (-inf, ~0).
+struct Cut {
+    float logit;
+    uint last_id;
 };
 
 // One row's reduction over the vocabulary.
@@ -58,7 +100,9 @@ struct VocabChoice {
     float best;   // largest key: logit, or logit/T plus Gumbel noise
     uint best_id; // lowest id among equals
     float max;    // of logit/T
-    float sum;    // Σ exp(logit/T - max); unset for greedy rows
+    float sum;    // Σ exp(logit/T - max) of what the cut keeps; unset for greedy rows
+    float cut_logit; // the row's Cut
+    uint cut_last_id;
 };
 
 // accept_test's decision for one batch entry.
@@ -68,6 +112,8 @@ struct AcceptPlan {
     uint use_residual; // 1: from norm(max(0, target - draft)), 0: from target
     uint greedy;       // 1: the next token is greedy_token
     uint greedy_token;
+    uint draft_token;  // rejected; ~0 when all were accepted
+    float overlap;     // Σ min(1, target / draft) of the drafts that were tested
 };
 
 // What the host reads: one per batch entry and round.
@@ -80,6 +126,9 @@ struct RoundRecord {
     uint stop_reason;
     uint draft_cache_len; // after the round
     uint live_before;     // 0: the slot had no rows in this round
+    uint drafter;         // whose drafts were tested; kDrafterNone when draft_len is 0
+    uint match_len;       // of what is proposed for the next round; 0: nothing
+    float overlap;        // Σ min(1, target / draft) of the drafts that were tested
     uint tokens[kMaxPath];
 };
 

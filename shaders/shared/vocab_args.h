@@ -11,6 +11,7 @@ SHARED_CONST uint kVocabLogits = 0u;     // rows of (vocab) f32: row r lies at l
 SHARED_CONST uint kVocabState = 1u;      // (slots) SlotState
 SHARED_CONST uint kVocabRoundSlots = 2u; // (batch) RoundSlot
 SHARED_CONST uint kVocabPartials = 3u;   // (n_rows, n_chunks) VocabChoice
+SHARED_CONST uint kVocabCuts = 4u;       // (n_rows) Cut; unused unless with_cuts
 
 // Rows of batch entry b are b · rows_per_slot …; row j samples the token of position start + first_offset + j.
 struct VocabPartialsArgs {
@@ -20,13 +21,16 @@ struct VocabPartialsArgs {
     uint first_offset;
     uint logits_first; // in rows
     uint logits_step;
-    uint with_noise; // 1: Gumbel noise of purpose `draft` joins the key of rows with temperature
+    uint of_draft;  // 1: drafts are sampled: Gumbel noise joins the key of rows with temperature. 0: only where coupled
+    uint with_cuts; // 1: logits that the row's cut leaves out take no part
 };
 
 SHARED_CONST uint kPickPartials = 0u;   // (n_rows, n_chunks) VocabChoice
 SHARED_CONST uint kPickChoices = 1u;    // VocabChoice: row r goes to choice_first + r · choice_step
 SHARED_CONST uint kPickTargetRows = 2u; // (batch, draft_len + 1) Row
 SHARED_CONST uint kPickDraftRows = 3u;  // regions of Row, see draft_pass_first_row
+SHARED_CONST uint kPickRoundSlots = 4u; // (batch) RoundSlot
+SHARED_CONST uint kPickCuts = 5u;       // (n_rows) Cut; unused unless with_cuts
 
 struct PickArgs {
     uint n_chunks;
@@ -36,6 +40,7 @@ struct PickArgs {
     uint draft_len;      // K of this recording
     uint choice_first;
     uint choice_step;
+    uint with_cuts;
 };
 
 SHARED_END

@@ -28,7 +28,7 @@ class FullVocabulary : public GpuTest {
     static void seed(Buffer& state, uint32_t batch, uint32_t round) {
         auto* states = reinterpret_cast<gpu::SlotState*>(state.mapped());
         for (uint32_t s = 0; s < batch; ++s) {
-            states[s] = {};
+            states[s] = neutral_state();
             states[s].live = 1;
             states[s].temperature = kTemperature;
             states[s].max_generated = states[s].max_context = 1000;
@@ -61,7 +61,7 @@ class FullVocabulary : public GpuTest {
         Buffer state = output<gpu::SlotState>(kBatch);
         std::vector<gpu::RoundSlot> slots;
         for (uint32_t s = 0; s < kBatch; ++s)
-            slots.push_back({s, 1, s * 3, 1});
+            slots.push_back({s, 1, s * 3, 1, 0});
         const Buffer round_slots = upload(slots), partials = output<gpu::VocabChoice>(kBatch * vocab_chunks(kVocab));
         const Buffer choices = output<gpu::VocabChoice>(kBatch), target_rows = output<gpu::Row>(2 * kBatch);
         const Buffer draft_rows = output<gpu::Row>(gpu::draft_pass_first_row(kBatch, 2));
@@ -72,7 +72,7 @@ class FullVocabulary : public GpuTest {
                 record_vocab_partials(to, values.view(), state.view(), round_slots.view(), partials.view(),
                                       {kVocab, kBatch, 1, 1, true, 0, 0});
                 to.cmd.barrier();
-                record_pick_draft(to, partials.view(), choices.view(), target_rows.view(), draft_rows.view(), kVocab,
+                record_pick_draft(to, partials.view(), {choices.view(), target_rows.view(), draft_rows.view(), round_slots.view()}, kVocab,
                                   kBatch, 0, 1);
             });
             for (const gpu::VocabChoice& choice : read<gpu::VocabChoice>(choices, kBatch))
@@ -94,7 +94,7 @@ class FullVocabulary : public GpuTest {
         std::vector<gpu::RoundSlot> slots;
         std::vector<gpu::Row> rows;
         for (uint32_t s = 0; s < kBatch; ++s)
-            slots.push_back({s, 0, s * 3, 1}), rows.push_back(plain_row(0, s, s * 3));
+            slots.push_back({s, 0, s * 3, 1, 0}), rows.push_back(plain_row(0, s, s * 3));
         const Buffer round_slots = upload(slots), target_rows = upload(rows), nothing = output<uint32_t>(4);
         const Buffer partials = output<gpu::VocabChoice>(kBatch * vocab_chunks(kVocab)),
                      choices = output<gpu::VocabChoice>(kBatch);

@@ -111,7 +111,7 @@ class RoundTest : public GpuTest {
         auto* states = reinterpret_cast<gpu::SlotState*>(rig.state.mapped());
         auto* history = reinterpret_cast<uint32_t*>(rig.history.mapped());
         for (uint32_t s = 0; s < rig.batch; ++s) {
-            gpu::SlotState state = {};
+            gpu::SlotState state = neutral_state();
             state.live = 1;
             state.last_token = kFirstToken;
             state.draft_len = rig.draft_len;
@@ -190,7 +190,7 @@ class RoundTest : public GpuTest {
         record_rows(to,
                     {rig.batch_list.view(), rig.state.view(), rig.history.view(), rig.round_slots.view(),
                      rig.target_rows.view(), rig.draft_rows.view(), rig.counts.view()},
-                    {batch, draft_len, kHistory, 1, 1});
+                    {batch, draft_len, kHistory, 1, 1, true});
         to.cmd.barrier();
         for (uint32_t step = 0; step < draft_len; ++step) {
             const uint32_t per_slot = step == 0 ? 2 : 1;
@@ -200,8 +200,9 @@ class RoundTest : public GpuTest {
             record_vocab_partials(to, rig.draft_logits.view(), rig.state.view(), rig.round_slots.view(),
                                   rig.partials.view(), {vocab, batch, 1, step + 1, true, step, draft_len});
             to.cmd.barrier();
-            record_pick_draft(to, rig.partials.view(), rig.draft_choices.view(), rig.target_rows.view(),
-                              rig.draft_rows.view(), vocab, batch, step, draft_len);
+            record_pick_draft(to, rig.partials.view(),
+                              {rig.draft_choices.view(), rig.target_rows.view(), rig.draft_rows.view(), rig.round_slots.view()}, vocab,
+                              batch, step, draft_len);
             to.cmd.barrier();
         }
         record_table(to, rig, rig.target_tables, rig.target_rows, rig.target_logits,

@@ -22,14 +22,14 @@ class Twin : public AcceptFixture {
         for (float& v : in.target)
             v = 3.0f * data.normal();
         for (uint32_t b = 0; b < kBatch; ++b) {
-            gpu::SlotState state = {};
+            gpu::SlotState state = neutral_state();
             state.live = 1;
             state.max_generated = state.max_context = 1000;
             state.temperature = b % 3 ? 0.7f : 1.0f;
             state.seed_low = data.bits();
             state.seed_high = data.bits();
             in.states[kBatch - 1 - b] = state;
-            in.round_slots[b] = {kBatch - 1 - b, b % (kDraftLen + 1), 1 + data.below(40), 1};
+            in.round_slots[b] = {kBatch - 1 - b, b % (kDraftLen + 1), 1 + data.below(40), 1, 0};
             for (uint32_t j = 0; j < kDraftLen; ++j) {
                 for (uint32_t i = 0; i < vocab; ++i)
                     in.draft_row(b, j)[i] = in.target_row(b, j)[i] + 0.7f * data.normal();

@@ -12,7 +12,7 @@ constexpr uint32_t kVocab = 50, kDraftLen = 4, kHistory = 64;
 
 // One slot before a round, and what the models say about it.
 struct Story {
-    gpu::SlotState state = {};
+    gpu::SlotState state = neutral_state();
     uint32_t k = kDraftLen;              // K_s
     std::vector<uint32_t> drafts;        // (k)
     std::vector<uint32_t> target_tokens; // (k + 1): what the target says at each row
@@ -52,6 +52,9 @@ Expected replay(const Story& story) {
     s.live = stop == gpu::kStopNone;
     s.target_len = story.state.target_len + n;
     // The draft was fed the last token and its drafts but the newest one.
+    s.n_proposed = 0;
+    out.record.drafter = story.k > 0 ? gpu::kDrafterModel : gpu::kDrafterNone;
+    out.record.overlap = static_cast<float>(accepted);
     if (story.k > 0) s.draft_cache_len = std::min(story.state.target_len + story.k, s.target_len);
     out.record.start = story.state.target_len;
     out.record.draft_len = story.k;
@@ -101,7 +104,7 @@ class Accept : public AcceptFixture {
             const uint32_t slot = n - 1 - b;
             in.states[slot] = story.state;
             in.round_slots[b] = {story.live ? slot : gpu::kNoSlot, story.k, story.state.target_len,
-                                 story.live ? 1u : 0u};
+                                 story.live ? 1u : 0u, 0};
             for (uint32_t j = 0; j <= kDraftLen; ++j) {
                 std::ranges::fill(in.target_row(b, j), j <= story.k ? -INFINITY : NAN);
                 if (j <= story.k) in.target_row(b, j)[story.target_tokens[j]] = 3.0f;

@@ -42,7 +42,7 @@ struct Case {
 
 gpu::SlotState slot_state(uint32_t target_len, uint32_t draft_cache_len, uint32_t draft_len, uint32_t max_context,
                           uint32_t live = 1) {
-    gpu::SlotState state = {};
+    gpu::SlotState state = neutral_state();
     state.live = live;
     state.last_token = history_token(0, 0) + 77 + target_len;
     state.target_len = target_len;
@@ -94,7 +94,7 @@ class Rows : public RowsTest {
             record_rows(to,
                         {batch_buffer.view(), state.view(), history.view(), round_slots.view(), target.view(),
                          draft.view(), counts.view()},
-                        {n, draft_len, kStride, 3, 2});
+                        {n, draft_len, kStride, 3, 2, true});
         });
         return {read<gpu::RoundSlot>(round_slots, n), read<gpu::Row>(target, n_target), read<gpu::Row>(draft, n_draft),
                 read<uint32_t>(counts, 9)};

@@ -17,12 +17,12 @@ struct Slots {
     std::vector<gpu::RoundSlot> round_slots;
 
     void add(float temperature, uint32_t start, uint64_t seed) {
-        gpu::SlotState slot = {};
+        gpu::SlotState slot = neutral_state();
         slot.live = 1;
         slot.temperature = temperature;
         slot.seed_low = static_cast<uint32_t>(seed);
         slot.seed_high = static_cast<uint32_t>(seed >> 32);
-        round_slots.push_back({static_cast<uint32_t>(state.size()), 0, start, 1});
+        round_slots.push_back({static_cast<uint32_t>(state.size()), 0, start, 1, 0});
         state.push_back(slot);
     }
 };
@@ -40,7 +40,7 @@ class VocabTest : public GpuTest {
             to.cmd.barrier();
             record_pick(to, partials.view(), choices.view(), shape.n_rows, shape.vocab);
         });
-        EXPECT_EQ(read<uint32_t>(choices, 1, shape.n_rows * 4)[0], kPoison) << "wrote behind its rows";
+        EXPECT_EQ(read<uint32_t>(choices, 1, shape.n_rows * sizeof(gpu::VocabChoice) / 4)[0], kPoison) << "wrote behind its rows";
         return read<gpu::VocabChoice>(choices, shape.n_rows);
     }
 };
@@ -54,7 +54,7 @@ TEST_P(Vocab, finds_the_largest_and_sums_the_rest) {
         Slots slots;
         for (float temperature : {0.0f, 1.0f, 0.7f})
             slots.add(temperature, 5, 1);
-        const VocabShape shape{.vocab = vocab, .n_rows = 6, .rows_per_slot = 2, .first_offset = 1, .with_noise = false};
+        const VocabShape shape{.vocab = vocab, .n_rows = 6, .rows_per_slot = 2, .first_offset = 1, .of_draft = false};
         const std::vector<float> logits = random_floats(size_t{6} * vocab, vocab, 4.0f);
         const std::vector<gpu::VocabChoice> found = choose(kernels(GetParam()), logits, slots, shape);
         for (uint32_t r = 0; r < 6; ++r) {
@@ -124,14 +124,14 @@ TEST_F(VocabBits, do_not_depend_on_company_or_exchange) {
     for (uint32_t i = 0; i < kRows; ++i)
         slots.add(0.5f + 0.1f * float(i % 7), i, i * 77);
     const std::vector<float> logits = random_floats(kRows * kVocab, 2, 3.0f);
-    const VocabShape shape{.vocab = kVocab, .n_rows = kRows, .rows_per_slot = 1, .first_offset = 1, .with_noise = true};
+    const VocabShape shape{.vocab = kVocab, .n_rows = kRows, .rows_per_slot = 1, .first_offset = 1, .of_draft = true};
     const std::vector<gpu::VocabChoice> native = choose(kernels(), logits, slots, shape);
     const std::vector<gpu::VocabChoice> shared = choose(kernels(Variant::shared), logits, slots, shape);
     EXPECT_EQ(std::memcmp(native.data(), shared.data(), kRows * sizeof(gpu::VocabChoice)), 0);
     for (uint32_t r : {0u, 17u, 39u}) {
         Slots alone;
         alone.state.push_back(slots.state[r]);
-        alone.round_slots.push_back({0, 0, r, 1});
+        alone.round_slots.push_back({0, 0, r, 1, 0});
         VocabShape one = shape;
         one.n_rows = 1;
         one.logits_first = r;
@@ -156,7 +156,7 @@ TEST_F(VocabBits, drafts_are_the_gumbel_argmax_of_seed_position_and_token) {
         const std::vector<float> logits = random_floats(size_t{n} * vocab, vocab, 2.0f);
         const std::vector<gpu::VocabChoice> found =
             choose(kernels(), logits, slots,
-                   {.vocab = vocab, .n_rows = n, .rows_per_slot = 1, .first_offset = 3, .with_noise = true});
+                   {.vocab = vocab, .n_rows = n, .rows_per_slot = 1, .first_offset = 3, .of_draft = true});
         for (uint32_t r = 0; r < n; ++r) {
             const uint32_t position = 1000 * r + 3;
             double best = -INFINITY;
@@ -191,7 +191,7 @@ TEST_F(VocabBits, drafts_reach_the_rows_that_wait_for_them) {
             record_vocab_partials(to, values.view(), state.view(), round_slots.view(), partials.view(),
                                   {kVocab, kBatch, 1, step + 1, true, step, kDraftLen});
             to.cmd.barrier();
-            record_pick_draft(to, partials.view(), choices.view(), target_rows.view(), draft_rows.view(), kVocab,
+            record_pick_draft(to, partials.view(), {choices.view(), target_rows.view(), draft_rows.view(), round_slots.view()}, kVocab,
                               kBatch, step, kDraftLen);
         });
         for (uint32_t b = 0; b < kBatch; ++b) {

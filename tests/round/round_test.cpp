@@ -63,7 +63,7 @@ class RoundByHand : public ::testing::Test {
         auto made = Recording::create(engine_->device(), 32);
         EXPECT_TRUE(made.ok());
         Recorder to = {*made.value(), engine_->kernels()};
-        record_round(to, models(), engine_->buffers(), turn_, draft_len, static_cast<uint32_t>(batch.size()), false);
+        record_round(to, models(), engine_->buffers(), turn_, {.draft_len = draft_len, .batch = static_cast<uint32_t>(batch.size()), .model_drafts = draft_len > 0});
         submit_and_wait(engine_->device(), *made.value());
         std::vector<gpu::RoundRecord> records(batch.size());
         std::memcpy(records.data(), turn_.records.mapped(), records.size() * sizeof records[0]);
@@ -80,6 +80,8 @@ class RoundByHand : public ::testing::Test {
 
     static gpu::SlotState state(uint32_t draft_len, float temperature = 0, uint32_t max_context = kContext, uint32_t max_generated = ~0u) {
         gpu::SlotState s = {};
+        s.repeat_penalty = s.top_p = s.lenience = 1;
+        s.drafter = gpu::kDrafterModel;
         s.live = 1;
         s.draft_len = draft_len;
         s.max_generated = max_generated;

@@ -38,6 +38,13 @@ extern "C" {
 /** Longest draft per round. */
 #define AUSPEX_MAX_DRAFT_LEN 15u
 
+/** draft_len that the engine chooses anew for every round, from what rounds cost on this device and how many drafts this
+ *  sequence's target accepted so far; 0, plain decoding, where that is expected to be faster. */
+#define AUSPEX_DRAFT_LEN_AUTO 0xffffffffu
+
+/** Token biases that a sequence may have. */
+#define AUSPEX_MAX_BIASES 1024u
+
 typedef enum auspex_status {
     AUSPEX_OK = 0,
     AUSPEX_PENDING = 1,  /* GPU work is under way */
@@ -227,8 +234,39 @@ typedef enum auspex_stop_reason {
     AUSPEX_STOP_LENGTH = 2,  /* max_tokens were generated */
     AUSPEX_STOP_CONTEXT = 3, /* the context is full */
     AUSPEX_STOP_CANCELLED = 4,
+    AUSPEX_STOP_TEXT = 5,    /* a stop text was generated; it and what followed is no part of the text */
     AUSPEX_STOP_REASON_MAX_ENUM = 0x7fffffff
 } auspex_stop_reason;
+
+/** Whose drafts the target checks. */
+typedef enum auspex_drafter {
+    AUSPEX_DRAFTER_AUTO = 0,   /* default: of those below that need nothing from the host, whichever is expected to be fastest */
+    AUSPEX_DRAFTER_NONE = 1,   /* every round is plain */
+    AUSPEX_DRAFTER_MODEL = 2,  /* the draft model's; without one as NONE */
+    AUSPEX_DRAFTER_NGRAM = 3,  /* the most frequent continuation of the last 1 … ngram_max - 1 tokens in this text, the longest first */
+    AUSPEX_DRAFTER_LOOKUP = 4, /* copied from behind the latest, longest match of the text's last ngram_max tokens in this text */
+    AUSPEX_DRAFTER_HYBRID = 5, /* NGRAM's where its match is long, else MODEL's */
+    AUSPEX_DRAFTER_HOST = 6,   /* auspex_sequence_desc.host_drafter's */
+    AUSPEX_DRAFTER_MAX_ENUM = 0x7fffffff
+} auspex_drafter;
+
+/** How drafts are tested when temperature > 0 (greedy sampling compares tokens). Both leave the target's distribution as it is. */
+typedef enum auspex_acceptance {
+    AUSPEX_ACCEPT_REJECTION = 0, /* default; Leviathan et al. 2023, algorithm 1: most drafts accepted; other texts than plain sampling */
+    AUSPEX_ACCEPT_COUPLED = 1,   /* shared Gumbel noise: token for token the text of plain sampling with this rule and seed, whatever the drafts */
+    AUSPEX_ACCEPT_MAX_ENUM = 0x7fffffff
+} auspex_acceptance;
+
+typedef struct auspex_token_bias {
+    uint32_t token;
+    float bias; /* added to the token's logit after the penalties; -INFINITY bans it */
+} auspex_token_bias;
+
+/** A host's drafts: from all tokens so far (prompt and answer) to up to max_drafts tokens that may follow; returns how many it
+ *  wrote, 0 for a plain round. Ids outside the vocabulary end the list. Called inside auspex_engine_step with the sequence's last round read;
+ *  it must not call the engine. Whatever it drafts, the text's distribution stays the target's. */
+typedef uint32_t (*auspex_draft_callback)(void* user_data, const uint32_t* tokens, size_t token_count, uint32_t max_drafts,
+                                          uint32_t* drafts);
 
 typedef struct auspex_sequence_desc {
     auspex_header header;
@@ -239,8 +277,27 @@ typedef struct auspex_sequence_desc {
     uint32_t max_tokens;           /* to generate; 0: until the context is full */
     float temperature;             /* 0: greedy (default) */
     uint64_t seed;
-    uint32_t draft_len;            /* drafts per round, 0: plain; default 4 */
+    uint32_t draft_len;            /* drafts per round, 0: plain; default AUSPEX_DRAFT_LEN_AUTO */
     uint32_t ignore_eos;           /* 1: end tokens do not stop */
+    auspex_drafter drafter;
+    auspex_acceptance acceptance;
+    float lenience;                /* 1 (default): lossless. Below: a draft is tested as if its draft probability were this times as large
+                                      (Leviathan et al. 2023, A.5): more is accepted, and the text is NO LONGER distributed as the target's */
+    uint32_t ngram_max;            /* 2 … 16: tokens of the longest n-gram, or of the longest match of LOOKUP; default 4 */
+    /* What is done to the logits of target and draft alike, in this order, temperature last. "Seen" are the tokens of prompt and
+     * answer, and the drafts before the one in question. */
+    float repeat_penalty;          /* seen tokens: a positive logit is divided by it, another multiplied; 1 (default): off */
+    float presence_penalty;        /* subtracted from seen tokens; 0 (default): off */
+    float frequency_penalty;       /* … times how often they were seen; 0 (default): off */
+    const auspex_token_bias* biases; /* no token twice */
+    size_t bias_count;             /* ≤ AUSPEX_MAX_BIASES */
+    uint32_t top_k;                /* only the k most probable; ties by lowest id; 0 (default): off */
+    float top_p;                   /* the fewest most probable whose sum reaches top_p of what is left; always at least one; 1 (default): off */
+    float min_p;                   /* those at least min_p times as probable as the most probable; 0 (default): off */
+    const char* const* stop_texts; /* UTF-8, each ends the answer before it; need a tokenizer */
+    size_t stop_text_count;
+    auspex_draft_callback host_drafter; /* for AUSPEX_DRAFTER_HOST, NULL otherwise */
+    void* host_drafter_user_data;
 } auspex_sequence_desc;
 
 AUSPEX_API auspex_status auspex_sequence_desc_init(auspex_sequence_desc* desc, size_t size);
@@ -326,6 +383,13 @@ typedef struct auspex_sequence_stats {
     uint32_t accepted_histogram[AUSPEX_MAX_DRAFT_LEN + 1]; /* [a]: rounds that accepted a drafts */
     uint32_t prefilled_n;      /* tokens that prompt passes read through the target; the others' rows were in the cache */
     uint32_t total_n;          /* tokens in all: prompt_n + predicted_n */
+    uint32_t tested_n;         /* drafts the test looked at: in each round up to the first rejected one */
+    double overlap;            /* Σ min(1, target / draft probability) over those. overlap / tested_n estimates α, the mean overlap
+                                  Σ min(target, draft) of the two distributions (Leviathan et al. 2023, theorem 3.5), without bias */
+    uint32_t drafter_rounds[5]; /* rounds that tested drafts of: nobody, the model, n-grams, lookup, the host */
+    double c, v;               /* as last measured on this device: draft pass and verify pass of the usual round / plain target pass; < 0: not yet */
+    double predicted_speedup;  /* that the engine expected of its choices over plain decoding; < 0: it had nothing to choose */
+    char choice[160];          /* UTF-8: what was chosen last and why; "" when draft_len and drafter were given */
 } auspex_sequence_stats;
 
 AUSPEX_API auspex_status auspex_sequence_stats_init(auspex_sequence_stats* stats, size_t size);
