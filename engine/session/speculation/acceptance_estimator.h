@@ -24,7 +24,7 @@ struct AcceptanceCounts {
     // A round tested drafts until the first failure: `accepted` successes, and one failure unless all were accepted.
     // Full acceptance is a lower bound of the run's length, so averaging accepted / draft_len would be biased upwards
     // for small draft_len and downwards for large ones.
-    void add(uint32_t draft_len, uint32_t accepted_len, double keep);
+    void add(uint32_t draft_len, uint32_t accepted_len, double keep_drafts, double keep_rounds);
 };
 
 // The long run of one pair of models on all texts; speculation_store keeps it.
@@ -53,6 +53,8 @@ class AcceptanceEstimator {
     double alpha(DraftClass drafts) const;    // of one draft, given that those before it were accepted; in [0, 1]
     double supply(DraftClass drafts) const;   // probability that a round asked to draft has drafts
     double evidence(DraftClass drafts) const; // drafts tested, discounted; 0: only the prior speaks
+    // What is known is old: it weighs no more than a few drafts from now on.
+    void age(DraftClass drafts);
     // Tokens of a round that asks for draft_len drafts.
     double expected_tokens(DraftClass drafts, uint32_t draft_len) const;
 

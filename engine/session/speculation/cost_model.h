@@ -7,6 +7,8 @@
 #pragma once
 
 #include <array>
+#include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -51,10 +53,11 @@ class CostModel {
     double v(uint32_t rows) const; // target pass of so many rows / of one
     double overhead_ms(const RoundShape& shape) const; // wall - GPU
     bool seen(const RoundShape& shape) const { return seen_.contains(shape); } // in this process
+    bool is_calibrated() const; // ratios are held against plain rounds, now or when they were stored
 
     // What was learnt, as it is stored.
-    enum class Part : uint32_t { unit, verify, draft, draft_transformed, proposals, accept, catch_up };
-    static constexpr uint32_t kParts = 7;
+    enum class Part : uint32_t { unit, verify, draft, draft_transformed, proposals, accept, accept_transformed, catch_up };
+    static constexpr uint32_t kParts = 8;
     struct Learnt {
         Part part;
         uint32_t index;   // rows or batch, by part
@@ -74,28 +77,32 @@ class CostModel {
         double weight; // d log(time) / d log(factor)
     };
     using Key = std::tuple<Part, uint32_t>;
-
-    double prior(Part part, uint32_t index) const;   // multiples of unit; unit: ms
-    double correction(Part part, uint32_t index) const; // log, interpolated between what was seen
-    double ratio(Part part, uint32_t index) const;
-    double unit_ms() const;
-    Factor& factor(Part part, uint32_t index);
-    double draft_ratio(const RoundShape& shape) const; // all passes of the round
-    double gpu_ratio(const RoundShape& shape) const;
-    void learn(double measured, double predicted, Share* shares, size_t n_shares, double noise);
-    void learn_part(Part part, uint32_t index, double measured_ms, double predicted_ms, bool suspicious);
-
-    CostPrior prior_;
-    double unit_prior_ms_ = 1, c_prior_ = 0.5;
-    std::map<Key, Factor> factors_;
-    std::set<RoundShape> seen_;
-    // The last overheads in units, by kind of round (plain, model, proposals); their median is answered.
+    // The last overheads in units; their median is answered.
     struct Recent {
         std::array<double, 9> values = {};
         uint32_t n = 0;
         double median() const;
     };
-    std::array<Recent, 3> overheads_;
+
+    double rows_prior(uint32_t rows) const;             // v(rows) before anything was seen
+    double prior(Part part, uint32_t index) const;      // in units
+    double correction(Part part, uint32_t index) const; // log, interpolated between what was seen
+    double ratio(Part part, uint32_t index) const;      // in units
+    double unit_ms() const;
+    Factor& factor(Part part, uint32_t index);
+    double draft_ratio(const RoundShape& shape) const; // all passes of the round
+    double accept_ratio(const RoundShape& shape) const;
+    double gpu_ratio(const RoundShape& shape) const;
+    const Recent& overhead(const RoundShape& shape) const;
+    void learn(double measured_ms, double predicted_ms, bool suspicious, Share own, double noise);
+    void learn_shares(double residual, double noise, Share* shares, size_t n_shares);
+
+    CostPrior prior_;
+    double unit_prior_ms_ = 1, c_prior_ = 0.5;
+    std::map<Key, Factor> factors_;
+    std::set<RoundShape> seen_;
+    uint32_t n_plain_ = 0, n_rounds_ = 0; // timed and learnt from
+    std::array<Recent, 3> overheads_;     // by kind of round: plain, model, proposals only
 };
 
 } // namespace auspex

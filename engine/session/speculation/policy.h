@@ -25,18 +25,19 @@ struct SequenceSpeculation {
     explicit SequenceSpeculation(const LongRunAcceptance& prior) : estimator(prior) {}
 
     AcceptanceEstimator estimator;
-    double account = 0;          // tokens that speculation may still lose
-    uint32_t n_tokens = 0;       // given by rounds that were read
+    double account = 0;    // tokens that speculation may still lose
+    double allowance = 0;  // what the account was given so far
+    uint32_t n_tokens = 0; // given by rounds that were read
     bool began = false, catching_up = false;
-    struct Probe {
-        uint32_t wait = 0, interval = 0; // plain rounds until the next probe; between probes
-        uint32_t rounds_left = 0;        // of a probe under way
+    struct Pause { // of one class of drafts, in rounds without it
+        uint32_t left = 0, next = 0;
+        uint32_t probe_left = 0; // rounds of the probe under way
+        uint32_t run = 0;        // rounds with it up to the one before
     };
-    std::array<Probe, 2> probes = {}; // of the model, of proposals
-    // For the summary.
-    std::array<uint32_t, 3> rounds = {}; // by DraftSource
-    std::array<uint64_t, 3> draft_lens = {}; // summed, by DraftSource
-    double predicted_tokens = 0, predicted_plain_tokens = 0; // of its rounds, of plain rounds in the same time
+    std::array<Pause, kDraftClasses> pauses = {};
+    // For the summary, by DraftSource: rounds, and the sum of their draft_len.
+    std::array<uint64_t, 3> rounds = {}, draft_lens = {};
+    double predicted_tokens = 0, predicted_plain_tokens = 0; // of its rounds; of plain rounds in the same time
 };
 
 // One sequence of a group that shares a round.
@@ -67,7 +68,8 @@ class SpeculationPolicy {
     // then started (and again after a catch-up).
     RoundPlan decide(std::span<SpeculatingSequence> group, uint32_t batch, bool transforms);
 
-    // The round that `choice` was made for was read. draft_len: drafts tested (see AcceptanceEstimator::observe).
+    // The round that `choice` was made for was read: every round, plain ones too. draft_len: drafts that were there to be
+    // tested (0: asked for and none there). Not for a round that a stop or limit cut short.
     void observe(SequenceSpeculation& state, const DraftChoice& choice, uint32_t draft_len, uint32_t accepted_len);
 
     struct Summary {
@@ -81,15 +83,22 @@ class SpeculationPolicy {
         bool model = false;
         uint32_t draft_len = 0;
         RoundShape shape;
-        double tokens = 0, ms = 0;
-        double rate() const { return tokens / ms; }
+        uint32_t n_drafting = 0; // sequences with an automatic draft_len that draft
+        double tokens = 0, ms = 0, catch_up_ms = 0; // catch-up: as far as it is written off by this round
+        double rate() const { return tokens / (ms + catch_up_ms); }
     };
+    using Group = std::span<SpeculatingSequence>;
     DraftChoice choice_of(const SpeculatingSequence& sequence, bool model, uint32_t draft_len) const;
-    bool affords(const SpeculatingSequence& sequence, const DraftChoice& choice, double loss) const;
-    bool evaluate(std::span<SpeculatingSequence> group, uint32_t batch, bool transforms, Candidate& candidate);
-    bool evaluate_probe(std::span<SpeculatingSequence> group, uint32_t batch, bool transforms, Candidate& candidate);
-    void commit(std::span<SpeculatingSequence> group, const Candidate& chosen, bool is_probe);
-    double catch_up_loss(const SpeculatingSequence& sequence, double plain_ms) const;
+    // Fills in the group's choices. plain: what a draft's cost is held against.
+    Candidate evaluate(Group group, const RoundShape& base, bool model, uint32_t draft_len, const Candidate* plain,
+                       bool is_probe) const;
+    Candidate choose(Group group, const RoundShape& base, const Candidate& plain, bool& is_probe) const;
+    bool could_ever_win(const Candidate& plain, const Candidate& probe, size_t n) const;
+    double catch_up_loss(const SpeculatingSequence& sequence, double token_ms, bool is_probe) const; // in tokens
+    bool is_trusted(const SequenceSpeculation& state) const;
+    void earn(SequenceSpeculation& state, uint32_t tokens_left) const;
+    void commit(Group group, const Candidate& chosen, const Candidate& plain, bool is_probe) const;
+    void pause(SpeculatingSequence& sequence, bool is_probe) const;
 
     const CostModel& costs_;
     LongRunAcceptance& long_run_;
