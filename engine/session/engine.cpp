@@ -12,6 +12,7 @@ namespace {
 constexpr uint32_t kPageSize = 16;       // tokens
 constexpr uint32_t kPromptChunk = 64;    // rows of one replay
 constexpr uint32_t kDefaultContext = 4096;
+constexpr uint32_t kStagesPerLayer = 10;
 constexpr uint32_t kCommandSlack = 16384; // commands beyond one whole prompt
 
 // Largest power of two of slots whose round fits every binding.
@@ -59,16 +60,30 @@ Result<std::unique_ptr<Engine>> Engine::create(const EngineDesc& desc, const Log
     AUSPEX_TRY(engine->check_fits(desc, models));
     AUSPEX_TRY_ASSIGN(plan, engine->build(desc, models, false));
     engine->plan_ = plan;
+    engine->open_store(desc, models);
     return engine;
+}
+
+// What rounds cost on this device, and how often drafts of this pair are accepted, is kept between runs.
+void Engine::open_store(const EngineDesc& desc, const OpenedModels& models) {
+    auto identity = [](const Checkpoint* model, const LlamaModel* loaded) {
+        return model ? model->name() + ", " + std::to_string(loaded->weights().bytes()) + " bytes" : std::string();
+    };
+    store_ = SpeculationStore(desc.cache_folder);
+    store_key_ = {device_->caps.name, device_->caps.driver, identity(models.target.get(), target_.get()),
+                  identity(models.draft.get(), draft_.get()), std::string(dtype_name(desc.cache_dtype))};
+    planner_->load(store_, store_key_, log_);
 }
 
 Engine::~Engine() {
     if (kernels_) kernels_->save_cache();
+    if (planner_ && !device_->lost()) planner_->save(store_, store_key_, log_);
     take_down();
 }
 
 void Engine::take_down() {
     scheduler_.reset();
+    planner_.reset();
     turns_.reset(); // waits
     buffers_ = {};
     draft_.reset();
@@ -138,7 +153,13 @@ Result<MemoryPlan> Engine::build(const EngineDesc& desc, const OpenedModels& mod
     AUSPEX_TRY_ASSIGN(turns, TurnQueue::create(*device_, *memory_, *uploader, *kernels_, round_models, buffers_, {batch, replay_rows, max_commands}));
     turns_ = std::move(turns);
     Scheduler::Limits limits = {max_sequences_, max_context_, max_draft_len_, batch, replay_rows, end_ids_};
-    scheduler_ = std::make_unique<Scheduler>(round_models, *turns_, max_commands, limits);
+    const CostPrior prior = {.target_bytes = target_->weights().bytes(),
+                             .draft_bytes = draft_ ? draft_->weights().bytes() : 0,
+                             .target_stages = kStagesPerLayer * target.n_layers,
+                             .draft_stages = draft_ ? kStagesPerLayer * draft_->config().n_layers : 0,
+                             .is_cpu = device_->caps.type == VK_PHYSICAL_DEVICE_TYPE_CPU};
+    planner_ = std::make_unique<RoundPlanner>(prior, max_draft_len_, draft_ != nullptr);
+    scheduler_ = std::make_unique<Scheduler>(round_models, *turns_, *planner_, max_commands, limits);
 
     uploader.reset(); // its staging buffer goes
     MemoryPlan plan = {.target_weights = target_->weights().bytes(),

@@ -66,6 +66,7 @@ class Engine {
     LlamaModel* draft() { return draft_.get(); }
     const LlamaModel* draft() const { return draft_.get(); }
     RoundBuffers& buffers() { return buffers_; }
+    const RoundPlanner& planner() const { return *planner_; }
     const Tokenizer* tokenizer() const { return tokenizer_.get(); }
     const std::vector<uint32_t>& end_ids() const { return end_ids_; } // tokens that end an answer, ascending
     const Tuning& tuning() const { return kernels_->tuning(); }
@@ -83,6 +84,7 @@ class Engine {
                       std::pair<float, float> progress, std::unique_ptr<LlamaModel>& model); // from, to
     Result<MemoryPlan> build(const EngineDesc& desc, const OpenedModels& models, bool rehearse);
     void take_down(); // what build made
+    void open_store(const EngineDesc& desc, const OpenedModels& models);
     Status check_fits(const EngineDesc& desc, const OpenedModels& models);
     std::string what_fits(const EngineDesc& desc, const OpenedModels& models, const MemoryPlan& plan);
     Status check_tokens(std::span<const uint32_t> tokens) const;
@@ -100,7 +102,10 @@ class Engine {
     std::unique_ptr<LlamaModel> target_, draft_;
     RoundBuffers buffers_;
     std::unique_ptr<TurnQueue> turns_;
+    std::unique_ptr<RoundPlanner> planner_;
     std::unique_ptr<Scheduler> scheduler_;
+    SpeculationStore store_{""};
+    SpeculationKey store_key_;
     uint32_t max_context_ = 0, max_draft_len_ = 0, max_sequences_ = 0;
 };
 

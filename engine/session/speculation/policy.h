@@ -38,6 +38,12 @@ struct SequenceSpeculation {
     // For the summary, by DraftSource: rounds, and the sum of their draft_len.
     std::array<uint64_t, 3> rounds = {}, draft_lens = {};
     double predicted_tokens = 0, predicted_plain_tokens = 0; // of its rounds; of plain rounds in the same time
+
+    // Another answer of the same text begins: the summary starts anew, what was learnt stays.
+    void begin_part() {
+        rounds = draft_lens = {};
+        predicted_tokens = predicted_plain_tokens = 0;
+    }
 };
 
 // One sequence of a group that shares a round.
