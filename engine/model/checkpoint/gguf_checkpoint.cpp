@@ -1,5 +1,6 @@
 // GGUF files as a checkpoint: every tensor of a Llama found, checked for shape, type and place, and read in place under
 // its Hugging Face name. The bytes of blocks stay as they are; decoding them is tensor/'s business.
+#include "base/catching.h"
 #include "base/checked.h"
 #include "formats/gguf.h"
 #include "model/checkpoint/checkpoint.h"
@@ -7,7 +8,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <exception>
 
 namespace auspex {
 namespace {
@@ -340,13 +340,7 @@ Result<std::unique_ptr<Checkpoint>> open_files(const std::string& path) {
 } // namespace
 
 Result<std::unique_ptr<Checkpoint>> open_gguf_checkpoint(const std::string& path) {
-    try {
-        return open_files(path);
-    } catch (const std::bad_alloc&) {
-        return Status(Code::out_of_host_memory, path + ": found no memory to open it");
-    } catch (const std::exception& error) {
-        return Status(Code::internal, path + ": " + in_quotes(error.what()));
-    }
+    return catching(path, "to open it", [&] { return open_files(path); });
 }
 
 } // namespace auspex

@@ -1,5 +1,6 @@
 // A Hugging Face folder as a checkpoint: config.json beside model.safetensors, or beside shards and the index that
 // names them. Files are mapped and read in place; what a safetensors header may claim is safetensors.cpp's business.
+#include "base/catching.h"
 #include "base/platform.h"
 #include "formats/gguf.h"
 #include "formats/json.h"
@@ -8,7 +9,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <exception>
 #include <filesystem>
 #include <map>
 
@@ -218,13 +218,7 @@ Result<std::unique_ptr<Checkpoint>> open_folder(const std::string& folder) {
 } // namespace
 
 Result<std::unique_ptr<Checkpoint>> open_huggingface_checkpoint(const std::string& folder) {
-    try {
-        return open_folder(folder);
-    } catch (const std::bad_alloc&) {
-        return Status(Code::out_of_host_memory, folder + ": found no memory to open it");
-    } catch (const std::exception& error) {
-        return Status(Code::internal, folder + ": " + in_quotes(error.what()));
-    }
+    return catching(folder, "to open it", [&] { return open_folder(folder); });
 }
 
 } // namespace auspex

@@ -1,5 +1,6 @@
 // Random weights of a given shape, for measuring and testing shapes without a file. Fast enough to be made while they
 // are uploaded: one hash per four elements, each 16 bits of it choosing from a table of normal quantiles.
+#include "base/catching.h"
 #include "model/checkpoint/checkpoint.h"
 
 #include <algorithm>
@@ -7,7 +8,6 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <exception>
 #include <memory>
 
 namespace auspex {
@@ -199,11 +199,9 @@ Result<std::unique_ptr<Checkpoint>> make_synthetic_checkpoint(const SyntheticMod
     if (!(model.scale > 0.0f && model.scale <= 100.0f))
         return Status(Code::invalid_argument, where + ": found scale " + std::to_string(model.scale) +
                                                   ", expected a number above 0 and at most 100");
-    try {
+    return catching(where, "for its list of tensors", [&]() -> Result<std::unique_ptr<Checkpoint>> {
         return std::unique_ptr<Checkpoint>(std::make_unique<SyntheticCheckpoint>(model));
-    } catch (const std::exception&) {
-        return Status(Code::out_of_host_memory, where + ": found no memory for its list of tensors");
-    }
+    });
 }
 
 } // namespace auspex
