@@ -235,14 +235,9 @@ auspex_status auspex_engine_tokenize(auspex_engine* engine, const char* text, si
 auspex_status auspex_engine_encode_chat(auspex_engine* engine, const auspex_chat_turn* turn, uint32_t* tokens, size_t capacity, size_t* count) {
     return guard([&] {
         if (!engine || !count || (!tokens && capacity > 0)) return refuse(engine, kNoPointer);
-        auspex_chat_turn t;
-        auspex_chat_turn_init(&t, sizeof t);
-        if (!read_struct(turn, AUSPEX_TYPE_CHAT_TURN, t)) return refuse(engine, kNoStruct);
-        if (!t.user) return refuse(engine, "user is NULL, expected what the user says");
-        ChatTurn inner = {.first = t.first != 0, .system = t.system ? t.system : "", .date = t.date ? t.date : "", .user = t.user};
-        std::optional<std::string> layout;
-        if (t.template_name) layout = t.template_name;
-        auto ids = engine->engine->encode_chat(std::move(inner), layout, t.system == nullptr, t.answer_ended != 0);
+        ChatRequest request;
+        if (const char* why = read_chat_turn(turn, request)) return refuse(engine, why);
+        auto ids = engine->engine->encode_chat(std::move(request));
         if (!ids.ok()) return to_public(ids.status(), engine->engine->log());
         return give(ids.value(), tokens, capacity, count);
     });

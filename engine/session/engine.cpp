@@ -178,20 +178,6 @@ namespace {
 Status no_tokenizer() {
     return {Code::unsupported, "this engine's model is synthetic and has no tokenizer; give the prompt as token ids"};
 }
-
-// The layout of that name, or the one that the model's own template describes.
-Result<ChatTemplate> choose_layout(const Tokenizer& tokenizer, const std::string& model, const std::optional<std::string>& name) {
-    std::string known;
-    for (ChatTemplate one : {ChatTemplate::llama3, ChatTemplate::llama3_plain, ChatTemplate::llama2, ChatTemplate::zephyr, ChatTemplate::chatml})
-        known += (known.empty() ? "" : ", ") + std::string(chat_template_name(one));
-    if (name) {
-        if (auto chosen = chat_template_by_name(*name)) return *chosen;
-        return Status(Code::invalid_argument, "the chat template is " + in_quotes(*name) + ", expected one of " + known);
-    }
-    if (auto own = recognise_chat_template(tokenizer.chat_template())) return *own;
-    return Status(Code::unsupported, model + ": found " + (tokenizer.chat_template().empty() ? "no chat template" : "a chat template that is not known") +
-                                         "; name the one it was trained with: " + known);
-}
 } // namespace
 
 Result<std::vector<uint32_t>> Engine::tokenize(std::string_view text, bool add_bos) const {
@@ -277,19 +263,9 @@ Status Engine::append_sequence(uint64_t id, SequenceRequest request) {
     return scheduler_->append(id, std::move(request), tokenizer_.get());
 }
 
-Result<std::vector<uint32_t>> Engine::encode_chat(ChatTurn turn, const std::optional<std::string>& layout, bool default_system, bool answer_ended) const {
+Result<std::vector<uint32_t>> Engine::encode_chat(ChatRequest request) const {
     if (!tokenizer_) return no_tokenizer();
-    AUSPEX_TRY_ASSIGN(chosen, choose_layout(*tokenizer_, target_name_, layout));
-    if (default_system && !layout) turn.system = default_system_text(tokenizer_->chat_template());
-    std::vector<ChatPart> parts;
-    if (!turn.first) {
-        parts = chat_closing(chosen);
-        // What the answer ended with stands for the token that would end it.
-        if (answer_ended && !parts.empty() && parts[0].kind == ChatPart::Kind::control) parts.erase(parts.begin());
-    }
-    const std::vector<ChatPart> opening = chat_opening(chosen, turn);
-    parts.insert(parts.end(), opening.begin(), opening.end());
-    return auspex::encode_chat(*tokenizer_, parts);
+    return auspex::encode_chat(*tokenizer_, target_name_, std::move(request));
 }
 
 Status Engine::score(std::span<const uint32_t> tokens, const Scorer::EachRow& each_row, uint32_t chunk) {

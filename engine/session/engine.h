@@ -49,9 +49,8 @@ class Engine {
     Result<uint64_t> create_sequence(SequenceRequest request);
     Result<uint64_t> fork_sequence(uint64_t source, SequenceRequest request);
     Status append_sequence(uint64_t id, SequenceRequest request);
-    // The tokens from the end of the answer before (answer_ended: with its end token) to the assistant's words. `system`
-    // and `layout` none: the model's own; unsupported when that is not known.
-    Result<std::vector<uint32_t>> encode_chat(ChatTurn turn, const std::optional<std::string>& layout, bool default_system, bool answer_ended) const;
+    // The tokens from the end of the answer before to the assistant's words.
+    Result<std::vector<uint32_t>> encode_chat(ChatRequest request) const;
     // Logits of rows [0, tokens.size()), as if they had been generated; see Scorer. Waits.
     Status score(std::span<const uint32_t> tokens, const Scorer::EachRow& each_row, uint32_t chunk = Scorer::kDefaultChunk);
 

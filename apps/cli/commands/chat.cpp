@@ -209,6 +209,7 @@ class Chat {
 } // namespace
 
 int chat(const ChatOptions& options) {
+    check_speaks(options.models.target, options.format); // loading takes long
     Client::Request request{options.models};
     if (!options.models.draft.empty()) request.max_draft_len = std::max(kUsualDraftLen, options.sampling.draft_len);
     Client client(request);

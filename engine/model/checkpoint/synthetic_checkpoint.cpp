@@ -1,13 +1,13 @@
 // Random weights of a given shape, for measuring and testing shapes without a file. Fast enough to be made while they
 // are uploaded: one hash per four elements, each 16 bits of it choosing from a table of normal quantiles.
+#include "base/catching.h"
 #include "model/checkpoint/checkpoint.h"
+#include "tensor/half.h"
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <cstring>
-#include <exception>
 #include <memory>
 
 namespace auspex {
@@ -32,24 +32,6 @@ std::array<double, table_size> normal_quantiles() {
         table[table_size - 1 - i] = -low;
     }
     return table;
-}
-
-// Round to nearest even; inputs are finite and far below the f16 maximum, subnormals included.
-uint16_t f16_bits(float value) {
-    const uint32_t bits = std::bit_cast<uint32_t>(value);
-    const uint32_t sign = bits >> 16 & 0x8000u;
-    const float magnitude = std::fabs(value);
-    if (magnitude >= 65504.0f) return static_cast<uint16_t>(sign | 0x7bffu);
-    const int exponent = std::max(std::ilogb(magnitude == 0.0f ? 1e-10f : magnitude), -14);
-    const float step = std::ldexp(1.0f, exponent - 10);
-    const auto units = static_cast<uint32_t>(std::nearbyint(magnitude / step)); // 1024…2048, below 1024 if subnormal
-    const uint32_t biased = static_cast<uint32_t>(exponent + 14) << 10; // the 1024 adds the missing exponent step
-    return static_cast<uint16_t>(sign | (biased + units));
-}
-
-uint16_t bf16_bits(float value) {
-    const uint32_t bits = std::bit_cast<uint32_t>(value);
-    return static_cast<uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
 // splitmix64's finaliser (Steele, Lea, Flood 2014): a bijection that scatters neighbouring counters.
@@ -142,7 +124,7 @@ class SyntheticCheckpoint : public Checkpoint {
                 wide_->matrix[i] = matrix;
                 wide_->norm[i] = norm;
             } else {
-                const auto round = model_.dtype == DType::f16 ? f16_bits : bf16_bits;
+                const auto round = model_.dtype == DType::f16 ? float_to_half : float_to_bfloat;
                 narrow_->matrix[i] = round(matrix);
                 narrow_->norm[i] = round(norm);
             }
@@ -199,11 +181,9 @@ Result<std::unique_ptr<Checkpoint>> make_synthetic_checkpoint(const SyntheticMod
     if (!(model.scale > 0.0f && model.scale <= 100.0f))
         return Status(Code::invalid_argument, where + ": found scale " + std::to_string(model.scale) +
                                                   ", expected a number above 0 and at most 100");
-    try {
+    return catching(where, "for its list of tensors", [&]() -> Result<std::unique_ptr<Checkpoint>> {
         return std::unique_ptr<Checkpoint>(std::make_unique<SyntheticCheckpoint>(model));
-    } catch (const std::exception&) {
-        return Status(Code::out_of_host_memory, where + ": found no memory for its list of tensors");
-    }
+    });
 }
 
 } // namespace auspex

@@ -119,6 +119,11 @@ AUSPEX_API auspex_status auspex_tokenizer_encode(const auspex_tokenizer* tokeniz
                                                  int add_bos, int parse_control, uint32_t* tokens, size_t capacity,
                                                  size_t* count);
 
+/** As auspex_engine_encode_chat: what it says of a model, before any weight is loaded. log may be NULL and is not kept. */
+AUSPEX_API auspex_status auspex_tokenizer_encode_chat(const auspex_tokenizer* tokenizer, const auspex_chat_turn* turn,
+                                                      uint32_t* tokens, size_t capacity, size_t* count,
+                                                      auspex_log_callback log, void* log_user_data);
+
 /** The UTF-8 text of a whole list of tokens, control tokens left out; incomplete characters become U+FFFD. Writes up to
  *  capacity bytes, no terminator; *bytes is the number needed. CAPACITY when they did not fit. text may be NULL. */
 AUSPEX_API auspex_status auspex_tokenizer_decode(const auspex_tokenizer* tokenizer, const uint32_t* tokens, size_t count,
