@@ -26,7 +26,7 @@ namespace {
 
 constexpr double kBegin = 1.03, kChange = 1.02;
 constexpr double kAllowance = 0.0115, kFirstTokens = 128; // of plain time; noise of costs takes the rest of 1.5 %
-constexpr double kMaxAccount = 6;                         // tokens: what a change of the text may cost
+constexpr double kMaxAccount = 10;                        // tokens: what a change of the text may cost
 constexpr uint32_t kFirstPause = 8, kLongestPause = 256, kProbeRounds = 2;
 constexpr uint32_t kGoodRun = 32;        // rounds, after which earlier failures are forgotten
 constexpr double kKnownDrafts = 20;      // tested in this text: its own word is enough
@@ -82,6 +82,7 @@ SpeculationPolicy::Candidate SpeculationPolicy::evaluate(Group group, const Roun
     Candidate candidate = {.model = model, .draft_len = draft_len, .shape = base};
     for (SpeculatingSequence& sequence : group) {
         sequence.choice = choice_of(sequence, model, draft_len);
+        if (draft_len > 0) sequence.is_broke = false;
         if (sequence.choice.is_automatic) candidate.n_drafting += 1;
     }
     const double token_ms = costs_.plain_ms(base.batch) / static_cast<double>(group.size());
@@ -100,6 +101,7 @@ SpeculationPolicy::Candidate SpeculationPolicy::evaluate(Group group, const Roun
             if (!sequence.choice.is_automatic) continue;
             if (share + catch_up_loss(sequence, token_ms, is_probe) <= sequence.state->account) continue;
             sequence.choice = {};
+            sequence.is_broke = true;
             candidate.n_drafting -= 1;
             all_afford = false;
         }
@@ -172,7 +174,7 @@ void SpeculationPolicy::pause(SpeculatingSequence& sequence, bool is_probe) cons
         }
         const bool could = sequence.tokens_left > 1 && (drafts == DraftClass::model ? choice.draft_len == 0 && sequence.may_use_model
                                                            : sequence.match_len > 0 && proposal_class(sequence.match_len) == drafts);
-        if (could && pause.run > 0) { // it no longer wins
+        if (could && pause.run > 0 && !sequence.is_broke) { // it no longer wins
             pause.left = pause.next = std::clamp(pause.next * 2, kFirstPause, kLongestPause);
             pause.run = 0;
         } else if (pause.left > 0) {

@@ -49,7 +49,8 @@ struct SpeculatingSequence {
     uint32_t lag_rows = 0;            // draft rows to be replayed before it can draft; 0: it can
     uint32_t match_len = 0;           // of the proposal that is likely there; 0: none
     uint32_t tokens_left = 0xffffffffu; // before its limit, rounds under way taken off
-    DraftChoice choice;               // the answer
+    DraftChoice choice = {};          // the answer
+    bool is_broke = false;            // inside: its account did not last for the candidate looked at last
 };
 
 struct RoundPlan {
