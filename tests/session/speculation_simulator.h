@@ -155,7 +155,7 @@ class Machine {
         }
         engine.costs.observe(shape, times);
         run.ms += times.wall_ms;
-        run.plain_ms += device_.round_ms({}) * slow;
+        run.plain_ms += device_.round_ms({}) * slow * (1 + 4 * device_.hiccup) * std::exp(device_.noise * device_.noise / 2);
     }
 
     Device device_;
