@@ -22,7 +22,7 @@ struct Device {
     double noise = 0.03;            // standard deviation of a time's logarithm
     double hiccup = 0;              // probability of a round that takes 5 times as long
     double cold_ms = 0;             // of the first round of a shape
-    std::function<double(double at_ms)> slowness; // none: 1
+    std::function<double(double at_ms)> slowness = {}; // none: 1
     bool has_timestamps = true;
 
     double v(uint32_t rows) const {
@@ -59,14 +59,14 @@ struct Engine {
 
 struct Setting {
     bool model = true, proposals = false;
-    std::optional<uint32_t> fixed; // draft_len; none: auto
+    std::optional<uint32_t> fixed = {}; // draft_len; none: auto
 };
 
-struct Run {
+struct Decoded {
     double ms = 0, plain_ms = 0; // plain: the same number of tokens by plain rounds, without noise
     uint32_t tokens = 0, rounds = 0, switches = 0; // switches: between drafting and not
-    std::vector<RoundPlan> plans;
-    std::vector<DraftChoice> choices;
+    std::vector<RoundPlan> plans = {};
+    std::vector<DraftChoice> choices = {};
     SpeculationPolicy::Summary summary;
     double draft_rows_replayed = 0;
     double speed() const { return plain_ms / ms; } // 1: as fast as plain decoding
@@ -76,9 +76,9 @@ class Machine {
   public:
     Machine(const Device& device, uint64_t seed) : device_(device), random_(seed) {}
 
-    Run decode(Engine& engine, const Text& text, uint32_t n_tokens, const Setting& setting) {
+    Decoded decode(Engine& engine, const Text& text, uint32_t n_tokens, const Setting& setting) {
         SequenceSpeculation state(engine.long_run);
-        Run run;
+        Decoded run;
         const uint64_t key = random_();
         uint32_t at = 0, draft_rows = 0; // tokens known; rows of the draft cache behind the prompt's begin
         struct Flight {
@@ -141,7 +141,7 @@ class Machine {
         std::mt19937_64 one(key + at * 0x9e3779b97f4a7c15ull);
         return std::uniform_real_distribution<double>()(one);
     }
-    void play(Engine& engine, const RoundShape& shape, Run& run) {
+    void play(Engine& engine, const RoundShape& shape, Decoded& run) {
         const double slow = slowness(run.ms);
         double factor = slow * noise();
         if (std::uniform_real_distribution<double>()(random_) < device_.hiccup) factor *= 5;

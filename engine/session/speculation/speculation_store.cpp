@@ -35,7 +35,7 @@ bool is_list(const json& value, size_t least, size_t most) {
 }
 
 json key_fields(const SpeculationKey& key) {
-    const auto text = [](const std::string& part) { return part.substr(0, kMaxText); };
+    const auto text = [](const std::string& part) { return in_quotes(part, kMaxText); }; // ASCII, as JSON wants it
     return {{"device", text(key.device)}, {"driver", text(key.driver)}, {"target", text(key.target)},
             {"draft", text(key.draft)}, {"cache_type", text(key.cache_type)}};
 }
