@@ -75,6 +75,8 @@ double AcceptanceEstimator::supply(DraftClass drafts) const {
     return (n.supplied + kPriorDrafts * prior_supply_[index_of(drafts)]) / (n.asked + kPriorDrafts);
 }
 
+double AcceptanceEstimator::accepted(DraftClass drafts) const { return counts_[index_of(drafts)].accepted; }
+
 double AcceptanceEstimator::evidence(DraftClass drafts) const { return counts_[index_of(drafts)].tested; }
 
 void AcceptanceEstimator::age(DraftClass drafts) {

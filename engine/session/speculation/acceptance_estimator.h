@@ -35,6 +35,9 @@ class LongRunAcceptance {
     bool is_known(DraftClass drafts) const; // enough was tested to invest on its word
     void observe(DraftClass drafts, uint32_t draft_len, uint32_t accepted_len);
 
+    // Plain tokens that no draft was tried in leave their sequence's allowance to later ones (policy.cpp, 3).
+    double savings = 0; // tokens
+
     const AcceptanceCounts& counts(DraftClass drafts) const { return counts_[static_cast<uint32_t>(drafts)]; }
     void restore(DraftClass drafts, const AcceptanceCounts& counts) { counts_[static_cast<uint32_t>(drafts)] = counts; }
 
@@ -52,6 +55,7 @@ class AcceptanceEstimator {
 
     double alpha(DraftClass drafts) const;    // of one draft, given that those before it were accepted; in [0, 1]
     double supply(DraftClass drafts) const;   // probability that a round asked to draft has drafts
+    double accepted(DraftClass drafts) const; // drafts, discounted
     double evidence(DraftClass drafts) const; // drafts tested, discounted; 0: only the prior speaks
     // What is known is old: it weighs no more than a few drafts from now on.
     void age(DraftClass drafts);

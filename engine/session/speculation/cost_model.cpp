@@ -17,10 +17,11 @@ constexpr uint32_t kTileRows = 16;              // a pass of more rows reads the
 constexpr double kAcceptRow = 0.004, kTransformedAcceptRow = 0.015, kProposals = 0.005;
 
 // Standard deviations, of logarithms.
-constexpr double kUnitUnknown = 1.5, kUnitStored = 0.7, kUnitChanged = 0.7;
-constexpr double kRatioUnknown = 0.5, kRatioBetween = 0.2, kRatioStored = 0.08; // between: two seen ones beside it
+constexpr double kUnitUnknown = 1.5, kUnitStored = 0.7, kUnitChanged = 0.4;
+constexpr double kRatioUnknown = 0.4, kRatioBetween = 0.2, kRatioStored = 0.08; // between: two seen ones beside it
 constexpr double kUnitDrift = 0.02, kRatioDrift = 0.003;                        // per observation
-constexpr double kNoise = 0.08, kAcceptNoise = 0.3; // of one measured time
+constexpr double kNoise = 0.08, kLeastNoise = 0.04, kMostNoise = 0.3;          // of one measured time
+constexpr double kAcceptNoise = 0.25;                                          // of short times, besides
 constexpr double kOutlier = 3.5; // sigmas; one is passed over, two in a row are a change
 
 double square(double x) { return x * x; }
@@ -36,6 +37,7 @@ CostModel::CostModel(const CostPrior& prior) : prior_(prior) {
     unit_prior_ms_ = pass_ms(prior.target_bytes, prior.target_stages);
     c_prior_ = pass_ms(prior.draft_bytes, prior.draft_stages) / unit_prior_ms_;
     factors_[{Part::unit, 0}].variance = square(kUnitUnknown);
+    noise_ = square(kNoise);
 }
 
 double CostModel::rows_prior(uint32_t rows) const {
@@ -86,7 +88,10 @@ CostModel::Factor& CostModel::factor(Part part, uint32_t index) {
     return factors_[{part, index}] = {correction(part, index), square(between ? kRatioBetween : kRatioUnknown)};
 }
 
-double CostModel::ratio(Part part, uint32_t index) const { return prior(part, index) * std::exp(correction(part, index)); }
+double CostModel::ratio(Part part, uint32_t index) const {
+    const double ratio = prior(part, index) * std::exp(correction(part, index));
+    return part == Part::verify ? std::max(1.0, ratio) : ratio; // more rows are never quicker, whatever noise says
+}
 
 double CostModel::unit_ms() const { return unit_prior_ms_ * std::exp(correction(Part::unit, 0)); }
 
@@ -146,20 +151,25 @@ void CostModel::learn_shares(double residual, double noise, Share* shares, size_
 }
 
 // A time that is `unit` times own.factor (null: unit alone).
-void CostModel::learn(double measured_ms, double predicted_ms, bool suspicious, Share own, double noise) {
-    if (!(measured_ms > 0) || !std::isfinite(measured_ms) || (suspicious && measured_ms > predicted_ms)) return;
+void CostModel::learn(double measured_ms, double predicted_ms, bool suspicious, Share own, double more_noise) {
+    if (!(measured_ms > 0) || !std::isfinite(measured_ms) || suspicious) return;
     Factor& unit = factors_[{Part::unit, 0}];
     unit.variance += square(kUnitDrift);
     if (own.factor) own.factor->variance += square(kRatioDrift);
     Share shares[] = {{&unit, 1}, own};
     Factor& judged = own.factor ? *own.factor : unit;
-    const double sigma = std::sqrt(square(noise) + unit.variance + (own.factor ? square(own.weight) * own.factor->variance : 0));
+    const double known = unit.variance + (own.factor ? square(own.weight) * own.factor->variance : 0);
+    const double noise = noise_ + square(more_noise), sigma = std::sqrt(noise + known);
     const double residual = std::log(measured_ms / predicted_ms);
+    if (more_noise == 0 && known < noise) { // what is left is noise
+        const double met = std::min(square(residual), 9 * noise_);
+        noise_ = std::clamp(noise_ + 0.05 * (met - noise_), square(kLeastNoise), square(kMostNoise));
+    }
     const int sign = residual > kOutlier * sigma ? 1 : residual < -kOutlier * sigma ? -1 : 0;
     const int suspect = std::exchange(judged.suspect, sign);
     if (sign != 0 && sign != suspect) return; // one hiccup
     if (sign != 0) unit.variance = square(kUnitChanged);
-    learn_shares(residual, noise, shares, own.factor ? 2 : 1);
+    learn_shares(residual, std::sqrt(noise), shares, own.factor ? 2 : 1);
 }
 
 void CostModel::observe(const RoundShape& shape, const ObservedRound& times) {
@@ -177,13 +187,13 @@ void CostModel::observe(const RoundShape& shape, const ObservedRound& times) {
     else if (shape.proposals) draft = &factor(Part::proposals, shape.batch);
     if (!has_gpu) { // the sum of all parts: what each explains, by its share of it
         const double all = gpu_ratio(shape);
-        if (!verify && !draft) return learn(times.wall_ms, round_ms(shape), suspicious, {}, kNoise);
-        if (!draft) return learn(times.wall_ms, round_ms(shape), suspicious, {verify, v(rows) / all}, kNoise);
+        if (!verify && !draft) return learn(times.wall_ms, round_ms(shape), suspicious, {}, 0);
+        if (!draft) return learn(times.wall_ms, round_ms(shape), suspicious, {verify, v(rows) / all}, 0);
         // Two unknowns of one equation: the verify pass is known from rounds without a draft model or stays a guess.
-        return learn(times.wall_ms, round_ms(shape), suspicious, {draft, std::max(0.05, draft_ratio(shape) / all)}, kNoise);
+        return learn(times.wall_ms, round_ms(shape), suspicious, {draft, std::max(0.05, draft_ratio(shape) / all)}, 0);
     }
-    learn(times.verify_ms, unit_ms() * ratio(Part::verify, rows), suspicious, {verify, 1}, kNoise);
-    if (draft) learn(times.draft_ms, unit_ms() * draft_ratio(shape), suspicious, {draft, 1}, kNoise);
+    learn(times.verify_ms, unit_ms() * ratio(Part::verify, rows), suspicious, {verify, 1}, 0);
+    if (draft) learn(times.draft_ms, unit_ms() * draft_ratio(shape), suspicious, {draft, 1}, 0);
     Factor& accept = factor(shape.transforms ? Part::accept_transformed : Part::accept, rows);
     learn(times.accept_ms, unit_ms() * accept_ratio(shape), suspicious, {&accept, 1}, kAcceptNoise);
     if (suspicious || !(times.wall_ms > 0) || !std::isfinite(times.wall_ms)) return;
@@ -194,7 +204,7 @@ void CostModel::observe(const RoundShape& shape, const ObservedRound& times) {
 
 void CostModel::observe_catch_up(uint32_t n_rows, double ms) {
     if (n_rows == 0 || !(ms > 0)) return;
-    learn(ms, catch_up_ms(n_rows), false, {&factor(Part::catch_up, 0), 1}, kNoise);
+    learn(ms, catch_up_ms(n_rows), false, {&factor(Part::catch_up, 0), 1}, 0);
 }
 
 std::vector<CostModel::Learnt> CostModel::learnt() const {

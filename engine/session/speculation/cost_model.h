@@ -94,13 +94,14 @@ class CostModel {
     double accept_ratio(const RoundShape& shape) const;
     double gpu_ratio(const RoundShape& shape) const;
     const Recent& overhead(const RoundShape& shape) const;
-    void learn(double measured_ms, double predicted_ms, bool suspicious, Share own, double noise);
+    void learn(double measured_ms, double predicted_ms, bool suspicious, Share own, double more_noise);
     void learn_shares(double residual, double noise, Share* shares, size_t n_shares);
 
     CostPrior prior_;
     double unit_prior_ms_ = 1, c_prior_ = 0.5;
     std::map<Key, Factor> factors_;
     std::set<RoundShape> seen_;
+    double noise_ = 0; // variance of one measured time's logarithm, as met so far
     uint32_t n_plain_ = 0, n_rounds_ = 0; // timed and learnt from
     std::array<Recent, 3> overheads_;     // by kind of round: plain, model, proposals only
 };

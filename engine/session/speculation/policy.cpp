@@ -13,6 +13,7 @@
 //  5. Rows that the draft model's cache lacks cost a catch-up. It is part of the account's charge until the pair's long
 //     run (or this text) is known well; from then on it is an investment, written off over the tokens it serves.
 //  6. Nothing is drafted before two plain rounds were timed or stored costs were found: ratios need their denominator.
+//     Two plain rounds among every 64 or more that draft keep it fresh.
 //
 // Sequences of a group share the round's time: time is counted in tokens that plain rounds of the group would give.
 #include "session/speculation/policy.h"
@@ -26,12 +27,15 @@ namespace {
 
 constexpr double kBegin = 1.03, kChange = 1.02;
 constexpr double kAllowance = 0.0115, kFirstTokens = 128; // of plain time; noise of costs takes the rest of 1.5 %
-constexpr double kMaxAccount = 6;                         // tokens: what a change of the text may cost
+constexpr double kMaxAccount = 10;                        // tokens: what a change of the text may cost
 constexpr uint32_t kFirstPause = 8, kLongestPause = 256, kProbeRounds = 2;
 constexpr uint32_t kGoodRun = 32;        // rounds, after which earlier failures are forgotten
 constexpr double kKnownDrafts = 20;      // tested in this text: its own word is enough
 constexpr uint32_t kWriteOffTokens = 64; // over which a catch-up is written off, or its own length if that is more
 constexpr double kBestAlpha = 0.95;      // that a probe could find
+constexpr double kKnownAccount = 5;      // tokens: of a sequence of a pair whose long run is known
+constexpr double kMostSavings = 8;       // tokens
+constexpr uint32_t kReferenceAfter = 64, kReferenceRounds = 2;
 
 uint32_t index_of(DraftClass drafts) { return static_cast<uint32_t>(drafts); }
 
@@ -45,6 +49,18 @@ double SpeculationPolicy::catch_up_loss(const SpeculatingSequence& sequence, dou
     if (!sequence.choice.catch_up || sequence.state->catching_up) return 0;
     if (is_trusted(*sequence.state) && !is_probe) return 0;
     return costs_.catch_up_ms(sequence.lag_rows) / token_ms;
+}
+
+// Until drafts are known, they grow with those accepted.
+uint32_t SpeculationPolicy::longest(const SequenceSpeculation& state, DraftClass drafts) const {
+    if (long_run_.is_known(drafts)) return max_draft_len_;
+    return 1 + static_cast<uint32_t>(std::min<double>(max_draft_len_, state.estimator.accepted(drafts) + 0.5));
+}
+
+// The better drafting does, the more a plain round costs and the less its result would change.
+bool SpeculationPolicy::reference_is_due() const {
+    const double speedup = std::max(1.0, last_speedup_);
+    return since_plain_ > kReferenceAfter * speedup || (plain_run_ > 0 && plain_run_ < kReferenceRounds);
 }
 
 // What the sequence would do in a round of draft_len drafts, with or without passes of the draft model.
@@ -63,14 +79,15 @@ DraftChoice SpeculationPolicy::choice_of(const SpeculatingSequence& sequence, bo
             return pause.left == 0 || pause.probe_left > 0;
         };
         double most = 1;
+        const auto length = [&](DraftClass drafts) { return std::min(draft_len, longest(state, drafts)); };
         const auto consider = [&](const DraftChoice& candidate, bool is_possible) {
             if (!is_possible || !usable(candidate.drafts)) return;
-            const double tokens = state.estimator.expected_tokens(candidate.drafts, draft_len);
+            const double tokens = state.estimator.expected_tokens(candidate.drafts, length(candidate.drafts));
             if (tokens > most) choice = candidate, most = tokens;
         };
         consider(by_proposals, sequence.may_use_proposals && sequence.match_len > 0);
         consider(by_model, sequence.may_use_model && model);
-        choice.draft_len = std::min(choice.draft_len, sequence.tokens_left - std::min(sequence.tokens_left, 1u));
+        choice.draft_len = std::min({choice.draft_len, length(choice.drafts), sequence.tokens_left - std::min(sequence.tokens_left, 1u)});
     }
     if (choice.draft_len == 0 || choice.source == DraftSource::none) return {};
     choice.catch_up = choice.source == DraftSource::model && sequence.lag_rows > 0;
@@ -82,6 +99,7 @@ SpeculationPolicy::Candidate SpeculationPolicy::evaluate(Group group, const Roun
     Candidate candidate = {.model = model, .draft_len = draft_len, .shape = base};
     for (SpeculatingSequence& sequence : group) {
         sequence.choice = choice_of(sequence, model, draft_len);
+        if (draft_len > 0) sequence.is_excused = false;
         if (sequence.choice.is_automatic) candidate.n_drafting += 1;
     }
     const double token_ms = costs_.plain_ms(base.batch) / static_cast<double>(group.size());
@@ -100,6 +118,7 @@ SpeculationPolicy::Candidate SpeculationPolicy::evaluate(Group group, const Roun
             if (!sequence.choice.is_automatic) continue;
             if (share + catch_up_loss(sequence, token_ms, is_probe) <= sequence.state->account) continue;
             sequence.choice = {};
+            sequence.is_excused = true;
             candidate.n_drafting -= 1;
             all_afford = false;
         }
@@ -129,6 +148,10 @@ bool SpeculationPolicy::could_ever_win(const Candidate& plain, const Candidate& 
 SpeculationPolicy::Candidate SpeculationPolicy::choose(Group group, const RoundShape& base, const Candidate& plain, bool& is_probe) const {
     is_probe = false;
     if (!costs_.is_calibrated()) return plain;
+    if (reference_is_due()) {
+        for (SpeculatingSequence& sequence : group) sequence.is_excused = true;
+        return plain;
+    }
     Candidate best = plain;
     double best_score = plain.rate() * (last_draft_len_ > 0 ? 1 : kBegin);
     for (const bool model : {false, true}) {
@@ -150,6 +173,7 @@ SpeculationPolicy::Candidate SpeculationPolicy::choose(Group group, const RoundS
 
 void SpeculationPolicy::earn(SequenceSpeculation& state, uint32_t tokens_left) const {
     const double tokens = state.began ? state.n_tokens : std::min<double>(kFirstTokens, tokens_left);
+    if (!state.began) state.account = long_run_.is_known(DraftClass::model) ? kKnownAccount : long_run_.savings;
     state.began = true;
     const double gain = std::max(0.0, kAllowance * tokens - state.allowance);
     state.allowance += gain;
@@ -172,7 +196,7 @@ void SpeculationPolicy::pause(SpeculatingSequence& sequence, bool is_probe) cons
         }
         const bool could = sequence.tokens_left > 1 && (drafts == DraftClass::model ? choice.draft_len == 0 && sequence.may_use_model
                                                            : sequence.match_len > 0 && proposal_class(sequence.match_len) == drafts);
-        if (could && pause.run > 0) { // it no longer wins
+        if (could && pause.run > 0 && !sequence.is_excused) { // it no longer wins
             pause.left = pause.next = std::clamp(pause.next * 2, kFirstPause, kLongestPause);
             pause.run = 0;
         } else if (pause.left > 0) {
@@ -181,14 +205,16 @@ void SpeculationPolicy::pause(SpeculatingSequence& sequence, bool is_probe) cons
     }
 }
 
-void SpeculationPolicy::commit(Group group, const Candidate& chosen, const Candidate& plain, bool is_probe) const {
+void SpeculationPolicy::commit(Group group, const Candidate& chosen, const Candidate& plain, bool is_probe) {
     const double plain_ms = costs_.plain_ms(chosen.shape.batch);
     const double token_ms = plain_ms / static_cast<double>(group.size());
     for (SpeculatingSequence& sequence : group) {
         SequenceSpeculation& state = *sequence.state;
         const DraftChoice& choice = sequence.choice;
         if (choice.catch_up) { // no round yet
-            if (choice.is_automatic) state.account -= catch_up_loss(sequence, token_ms, is_probe);
+            const double loss = choice.is_automatic ? catch_up_loss(sequence, token_ms, is_probe) : 0;
+            state.account -= loss;
+            long_run_.savings = std::max(0.0, long_run_.savings - loss);
             if (!state.catching_up) state.predicted_plain_tokens += costs_.catch_up_ms(sequence.lag_rows) / plain_ms;
             state.catching_up = true;
             continue;
@@ -216,7 +242,10 @@ RoundPlan SpeculationPolicy::decide(Group group, uint32_t batch, bool transforms
     if (!plan.is_probe) {
         last_model_ = chosen.model;
         last_draft_len_ = chosen.n_drafting > 0 ? chosen.draft_len : 0;
+        if (chosen.n_drafting > 0) last_speedup_ = chosen.rate() / plain.rate();
     }
+    plain_run_ = chosen.shape.draft_len > 0 ? 0 : plain_run_ + 1;
+    since_plain_ = plain_run_ >= kReferenceRounds ? 0 : since_plain_ + 1;
     for (const SpeculatingSequence& sequence : group) {
         if (sequence.choice.catch_up) continue;
         plan.shape.model |= sequence.choice.source == DraftSource::model;
@@ -230,6 +259,8 @@ RoundPlan SpeculationPolicy::decide(Group group, uint32_t batch, bool transforms
 
 void SpeculationPolicy::observe(SequenceSpeculation& state, const DraftChoice& choice, uint32_t draft_len, uint32_t accepted_len) {
     state.n_tokens += accepted_len + 1;
+    if (choice.draft_len == 0 && state.began && state.estimator.evidence(DraftClass::model) == 0)
+        long_run_.savings = std::min(kMostSavings, long_run_.savings + kAllowance);
     if (choice.draft_len == 0 || choice.catch_up) return;
     state.estimator.observe(choice.drafts, draft_len, accepted_len);
     long_run_.observe(choice.drafts, draft_len, accepted_len);

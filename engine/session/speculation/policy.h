@@ -48,14 +48,15 @@ struct SequenceSpeculation {
 
 // One sequence of a group that shares a round.
 struct SpeculatingSequence {
-    SequenceSpeculation* state = nullptr;
+    SequenceSpeculation* state = nullptr; // never null
     bool may_use_model = false, may_use_proposals = false;
     bool is_fixed = false;
     uint32_t fixed_draft_len = 0;
     uint32_t lag_rows = 0;            // draft rows to be replayed before it can draft; 0: it can
     uint32_t match_len = 0;           // of the proposal that is likely there; 0: none
     uint32_t tokens_left = 0xffffffffu; // before its limit, rounds under way taken off
-    DraftChoice choice;               // the answer
+    DraftChoice choice = {};          // the answer
+    bool is_excused = false;          // inside: if it does not draft now, that says nothing against its drafts
 };
 
 struct RoundPlan {
@@ -101,9 +102,11 @@ class SpeculationPolicy {
     Candidate choose(Group group, const RoundShape& base, const Candidate& plain, bool& is_probe) const;
     bool could_ever_win(const Candidate& plain, const Candidate& probe, size_t n) const;
     double catch_up_loss(const SpeculatingSequence& sequence, double token_ms, bool is_probe) const; // in tokens
+    uint32_t longest(const SequenceSpeculation& state, DraftClass drafts) const;
+    bool reference_is_due() const;
     bool is_trusted(const SequenceSpeculation& state) const;
     void earn(SequenceSpeculation& state, uint32_t tokens_left) const;
-    void commit(Group group, const Candidate& chosen, const Candidate& plain, bool is_probe) const;
+    void commit(Group group, const Candidate& chosen, const Candidate& plain, bool is_probe);
     void pause(SpeculatingSequence& sequence, bool is_probe) const;
 
     const CostModel& costs_;
@@ -111,6 +114,8 @@ class SpeculationPolicy {
     uint32_t max_draft_len_;
     bool last_model_ = false; // of the round before, for hysteresis
     uint32_t last_draft_len_ = 0;
+    uint32_t since_plain_ = 0, plain_run_ = 0; // rounds
+    double last_speedup_ = 1;                  // expected of the last round that drafted
 };
 
 } // namespace auspex
