@@ -4,6 +4,7 @@
 #include "kernels/accept.h"
 #include "kernels/apply_commands.h"
 #include "kernels/attention.h"
+#include "kernels/edit_logits.h"
 #include "kernels/embed.h"
 #include "kernels/matmul.h"
 #include "kernels/matvec.h"
