@@ -26,14 +26,16 @@ Ranking rank(const Vector& logits, uint32_t top_k) {
         if (logits[token] > -std::numeric_limits<double>::infinity()) ranking.tokens.push_back(token); // nor NaN
     std::stable_sort(ranking.tokens.begin(), ranking.tokens.end(), [&](uint32_t a, uint32_t b) { return logits[a] > logits[b]; });
     if (top_k > 0 && top_k < ranking.tokens.size()) ranking.tokens.resize(top_k);
-    Vector left;
-    for (uint32_t token : ranking.tokens)
-        left.push_back(logits[token]);
-    if (left.empty()) return ranking;
-    double sum = 0;
-    for (double p : softmax(left)) {
-        ranking.before.push_back(sum);
-        sum += p;
+    Vector masses;
+    double total = 0, sum = 0;
+    for (uint32_t token : ranking.tokens) {
+        const double z = logits[token], largest = logits[ranking.tokens[0]];
+        masses.push_back(z == largest ? 1 : std::exp(z - largest)); // infinities share equally
+        total += masses.back();
+    }
+    for (double mass : masses) {
+        ranking.before.push_back(sum / total);
+        sum += mass;
     }
     return ranking;
 }
