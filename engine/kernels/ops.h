@@ -12,4 +12,6 @@
 #include "kernels/rope_append.h"
 #include "kernels/rows.h"
 #include "kernels/swiglu.h"
+#include "kernels/transforms.h"
+#include "kernels/truncate.h"
 #include "kernels/vocab.h"
