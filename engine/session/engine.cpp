@@ -140,6 +140,7 @@ Result<MemoryPlan> Engine::build(const EngineDesc& desc, const OpenedModels& mod
 
     uint64_t row_bytes = LlamaModel::activation_bytes_per_row(target, tuning(), max_context_);
     if (models.draft) row_bytes = std::max(row_bytes, LlamaModel::activation_bytes_per_row(models.draft->config(), tuning(), max_context_));
+    row_bytes = std::max(row_bytes, truncate_words(target.vocab_size) * 4);
     uint32_t batch = choose_batch(device_->caps, target, max_sequences_, max_draft_len_, row_bytes);
     uint32_t replay_rows = static_cast<uint32_t>(std::clamp<uint64_t>(device_->caps.max_storage_buffer_range / row_bytes / 8 * 8, 8, kPromptChunk));
     AUSPEX_TRY(load_model(desc, *models.target, *uploader, std::max(batch * (max_draft_len_ + 1), replay_rows), {0.0f, target_part}, target_));

@@ -310,7 +310,10 @@ Result<bool> Scheduler::start_round(bool sliced) {
         form.model_drafts |= by_model;
         form.searches |= sequence->searches();
         form.edits_logits |= sequence->request.sampling.edits_logits();
-        form.truncates |= sequence->request.sampling.truncates();
+        const SamplingParams& sampling = sequence->request.sampling;
+        form.truncation.top_k |= sampling.truncates() && sampling.top_k > 0;
+        form.truncation.top_p |= sampling.truncates() && sampling.top_p < 1;
+        form.truncation.min_p |= sampling.truncates() && sampling.min_p > 0;
         batch[entries.size()] = sequence->slot;
         entries.push_back({sequence->slot, sequence->id, sequence->life, sequence->choice});
         sequence->unread_rounds += 1;
