@@ -66,6 +66,10 @@ void record_round(Recorder& to, const RoundModels& models, const RoundBuffers& b
     record_acceptance(to, {b.target_logits.view(), b.draft_logits.view(), b.target_choices.view(), b.draft_choices.view(), b.state.view(), b.history.view(),
                            b.round_slots.view(), b.target_rows.view(), b.plans.view(), b.race_partials.view(), turn.records.view()},
                       {.batch = batch, .draft_len = draft_len, .vocab = target.config().vocab_size, .history_stride = b.history_stride});
+    if (form.searches) {
+        to.cmd.barrier();
+        record_propose(to, {turn.batch.view(), b.state.view(), b.history.view(), turn.records.view()}, batch, b.history_stride);
+    }
     to.cmd.end_region();
     to.cmd.end_segment();
 }

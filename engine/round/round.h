@@ -1,10 +1,11 @@
-// One turn of the wheel, recorded: rows, K draft steps, one target pass, accept. Everything that varies between rounds
+// One turn of the wheel, recorded: rows, K draft steps, one target pass, accept, propose. Everything that varies between rounds
 // lies in buffers, so a recording is replayed for as long as K and the batch bucket stay.
 #pragma once
 
 #include "accept/acceptance.h"
 #include "draft/model_drafter.h"
 #include "kernels/apply_commands.h"
+#include "kernels/propose.h"
 #include "kernels/rows.h"
 #include "verify/verify.h"
 
