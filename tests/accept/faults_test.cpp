@@ -30,19 +30,6 @@ class Faults : public RoundTest {
         const std::vector<ModelCase> cases = model_cases();
         return judge(play(library, cases, kDraftLen, kDraws, 300), cases, kDraftLen);
     }
-    // The shader itself and its variant with shuffles, where there is one.
-    void plant(KernelLibrary& library, const Fault& fault) {
-        for (const std::string shader : fault.shaders) {
-            int found = 0;
-            for (const std::string& variant : {shader, shader + ".subgroup"}) {
-                const auto spirv = test_shader(variant + ".fault" + std::to_string(fault.number));
-                if (spirv.empty()) continue;
-                library.replace(variant, spirv);
-                ++found;
-            }
-            EXPECT_GT(found, 0) << shader << " has no fault " << fault.number;
-        }
-    }
 };
 
 TEST_F(Faults, the_clean_build_passes) {
@@ -56,7 +43,8 @@ class PlantedFault : public Faults, public ::testing::WithParamInterface<Fault> 
 
 TEST_P(PlantedFault, is_found) {
     const std::unique_ptr<KernelLibrary> library = new_library();
-    plant(*library, GetParam());
+    for (const char* shader : GetParam().shaders)
+        plant(*library, shader, GetParam().number);
     const Verdict verdict = verdict_with(*library);
     EXPECT_LT(std::min(verdict.pairs, verdict.later), kAlpha) << "the check does not see " << GetParam().name;
     RecordProperty("p_pairs", std::to_string(verdict.pairs));

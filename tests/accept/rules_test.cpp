@@ -1,0 +1,225 @@
+// What rounds may be asked for: proposed drafts, coupled and lenient acceptance, truncated rows. Each with the
+// distribution that it promises, on the rig; planted faults of all of them are in faults_test.cpp.
+#include "accept/accept_fixture.h"
+#include "accept/round_rig.h"
+
+namespace auspex {
+namespace {
+
+class RulesTest : public RoundTest {
+  protected:
+    // Enough to see a shift of 0.03 in total variation in every single case with power 0.99 at kAlpha.
+    const uint64_t draws_ = reference::samples_needed(64, 0.03, kAlpha);
+
+    Verdict play_and_judge(const std::vector<ModelCase>& cases, uint32_t draft_len, uint32_t seed, const Rules& rules) {
+        const Verdict verdict =
+            judge(play(kernels(), cases, draft_len, draws_, seed, rules), cases, draft_len, rules);
+        record_properties(verdict);
+        return verdict;
+    }
+    static void expect_exact(const Verdict& verdict) {
+        EXPECT_GT(verdict.pairs, kAlpha) << verdict.worst;
+        EXPECT_GT(verdict.all_pairs, kAlpha);
+        EXPECT_GT(verdict.later, kAlpha);
+        EXPECT_GT(verdict.after, kAlpha);
+        EXPECT_GT(verdict.accepted_len, kAlpha);
+    }
+    // As often as Σ min(target, draft) says, which the record's overlap estimates: 0.005 is 5 σ of 250,000 tests.
+    static void expect_rates(const Verdict& verdict) {
+        EXPECT_GT(verdict.tested, 250000u);
+        EXPECT_LT(std::abs(verdict.accepted_error), 0.005);
+        EXPECT_LT(std::abs(verdict.overlap_error), 0.005);
+    }
+};
+
+// ---- proposed drafts --------------------------------------------------------------------------------------------------
+
+using ProposedDrafts = RulesTest;
+
+TEST_F(ProposedDrafts, good_bad_and_impossible_ones_leave_the_targets_distribution) {
+    const Verdict verdict = play_and_judge(proposal_cases(), 3, 400, {.drafts = Rules::Drafts::proposed});
+    expect_exact(verdict);
+    expect_rates(verdict);
+}
+
+// Slots of one batch do not notice whose drafts the others test: every token and record is that of a batch of their kind.
+TEST_F(ProposedDrafts, do_not_disturb_the_models_in_the_same_batch) {
+    const std::vector<ModelCase> cases = mixed_cases();
+    constexpr uint32_t kDraftLen = 4, kBatch = 2000;
+    const Rules mixed{.drafts = Rules::Drafts::alternating};
+    const Played both = play_texts(kernels(), cases, kBatch, {kDraftLen, kDraftLen, 0}, 410, mixed);
+    const Played by_model = play_texts(kernels(), cases, kBatch, {kDraftLen, kDraftLen, 0}, 410, {});
+    const Played by_others =
+        play_texts(kernels(), cases, kBatch, {kDraftLen, kDraftLen, 0}, 410, {.drafts = Rules::Drafts::proposed});
+    uint32_t n_accepted = 0;
+    for (uint32_t s = 0; s < kBatch; ++s) {
+        const bool proposed = is_proposed_to(s, cases.size(), mixed);
+        const Played& alone = proposed ? by_others : by_model;
+        ASSERT_TRUE(std::equal(&both.texts[s * kHistory], &both.texts[s * kHistory] + kHistory, &alone.texts[s * kHistory]))
+            << "slot " << s;
+        const gpu::RoundRecord& record = both.records[s];
+        EXPECT_EQ(record.drafter, proposed ? gpu::kDrafterNgram : gpu::kDrafterModel);
+        EXPECT_EQ(record.accepted_len, alone.records[s].accepted_len);
+        EXPECT_EQ(record.overlap, alone.records[s].overlap);
+        if (!proposed) continue;
+        uint32_t token = kFirstToken;
+        for (uint32_t j = 0; j < record.accepted_len; ++j)
+            EXPECT_EQ(record.tokens[j], token = cases[s % cases.size()].proposals[token]);
+        n_accepted += record.accepted_len;
+    }
+    EXPECT_GT(n_accepted, kBatch / 20);
+}
+
+// ---- coupled acceptance -----------------------------------------------------------------------------------------------
+
+class Coupled : public RulesTest {
+  protected:
+    static constexpr Rules kCoupled{.acceptance = gpu::kAcceptCoupled};
+};
+
+TEST_F(Coupled, has_the_targets_distribution) {
+    const std::vector<ModelCase> all = model_cases(), cases{all[0], all[1], all[5]};
+    const std::vector<Tally> tallies = play(kernels(), cases, 3, draws_, 420, kCoupled);
+    const Verdict verdict = judge(tallies, cases, 3, kCoupled);
+    record_properties(verdict);
+    expect_exact(verdict);
+    // Both argmaxes are x when E_i / E_x ≥ max(p_i / p_x, q_i / q_x) for all i: Daliri et al. 2024, section 3.
+    for (size_t g = 0; g < tallies.size(); ++g) {
+        const float temperature = kTemperatures[g / cases.size()];
+        const reference::Vector p = table_of(cases[g % cases.size()].target, temperature)[kFirstToken],
+                                q = table_of(cases[g % cases.size()].draft, temperature)[kFirstToken];
+        double both = 0.0;
+        for (size_t x = 0; x < p.size(); ++x) {
+            if (p[x] == 0.0 || q[x] == 0.0) continue;
+            double sum = 0.0;
+            for (size_t i = 0; i < p.size(); ++i)
+                sum += std::max(p[i] / p[x], q[i] / q[x]);
+            both += 1.0 / sum;
+        }
+        double n = 0.0;
+        for (uint64_t count : tallies[g].accepted_len)
+            n += double(count);
+        EXPECT_NEAR(1.0 - double(tallies[g].accepted_len[0]) / n, both, 5.0 * std::sqrt(both * (1.0 - both) / n))
+            << cases[g % cases.size()].name;
+    }
+}
+
+// The text depends on seed and target alone: K, drafter and what was accepted do not matter.
+TEST_F(Coupled, texts_are_those_of_plain_sampling) {
+    const std::vector<ModelCase> cases = mixed_cases();
+    constexpr uint32_t kSeeds = 100, kTokens = 12;
+    static_assert(kTokens < kHistory);
+    const auto batch = static_cast<uint32_t>(kSeeds * cases.size() * kTemperatures.size());
+    const Played plain = play_texts(kernels(), cases, batch, std::vector<uint32_t>(kTokens, 0), 430, kCoupled);
+    for (uint32_t draft_len = 1; draft_len <= 8; ++draft_len) {
+        SCOPED_TRACE("draft_len " + std::to_string(draft_len));
+        Rules rules = kCoupled;
+        rules.drafts = Rules::Drafts::alternating;
+        const Played drafted = play_texts(kernels(), cases, batch, std::vector<uint32_t>(kTokens, draft_len), 430, rules);
+        uint32_t n_accepted = 0;
+        for (uint32_t s = 0; s < batch; ++s) {
+            for (uint32_t i = 1; i <= kTokens; ++i) {
+                ASSERT_LT(plain.texts[s * kHistory + i], 8u);
+                ASSERT_EQ(drafted.texts[s * kHistory + i], plain.texts[s * kHistory + i]) << "slot " << s << ", token " << i;
+            }
+            n_accepted += drafted.records[s].accepted_len;
+        }
+        EXPECT_GT(n_accepted, batch / 5);
+    }
+}
+
+// ---- lenience ---------------------------------------------------------------------------------------------------------
+
+class Lenient : public RulesTest, public ::testing::WithParamInterface<float> {};
+
+// Exactly the distribution that A.5 gives: no token above target / lenience, drafts accepted with Σ min(draft, target /
+// lenience), and not the target's distribution.
+TEST_P(Lenient, has_its_own_distribution_within_its_bound) {
+    const Rules rules{.lenience = GetParam()};
+    const std::vector<ModelCase> all = model_cases(), cases{all[0], all[5]};
+    constexpr uint32_t kDraftLen = 2;
+    const std::vector<Tally> tallies = play(kernels(), cases, kDraftLen, draws_, 440, rules);
+    const Verdict verdict = judge(tallies, cases, kDraftLen, rules);
+    record_properties(verdict);
+    expect_exact(verdict);
+    EXPECT_LT(std::abs(verdict.accepted_error), 0.005);
+    EXPECT_LT(judge(tallies, cases, kDraftLen).pairs, kAlpha) << "lenient rounds look lossless";
+    for (size_t g = 0; g < tallies.size(); ++g) {
+        const reference::Vector p = table_of(cases[g % cases.size()].target, kTemperatures[g / cases.size()])[kFirstToken];
+        const size_t vocab = p.size();
+        double n = 0.0;
+        for (uint64_t count : tallies[g].accepted_len)
+            n += double(count);
+        for (size_t t = 0; t < vocab; ++t) {
+            const auto row = tallies[g].pairs.begin() + static_cast<ptrdiff_t>(t * vocab);
+            const double share = double(std::accumulate(row, row + static_cast<ptrdiff_t>(vocab), uint64_t{0})) / n;
+            const double bound = std::min(1.0, p[t] / double(rules.lenience));
+            EXPECT_LE(share, bound + 5.0 * std::sqrt(bound * (1.0 - bound) / n)) << "token " << t;
+        }
+    }
+}
+INSTANTIATE_TEST_SUITE_P(lenience, Lenient, ::testing::Values(0.7f, 0.2f));
+
+// Temperature 0, A.5: t is accepted iff target(t) ≥ lenience · max target; after a rejection the argmax follows.
+class GreedyLenient : public AcceptFixture {};
+
+TEST_F(GreedyLenient, accepts_drafts_near_the_largest) {
+    constexpr uint32_t kBatch = 400, kDraftLen = 4, kVocab = 30, kStride = 32;
+    constexpr float kLenience = 0.3f;
+    reference::DataStream data(5);
+    AcceptInput in(kBatch, kDraftLen, kVocab, kStride);
+    for (float& v : in.target)
+        v = std::round(8.0f * data.normal()) / 8.0f; // ties, and no distance near log 0.3
+    for (uint32_t b = 0; b < kBatch; ++b) {
+        gpu::SlotState& state = in.states[kBatch - 1 - b] = neutral_state();
+        state.live = 1;
+        state.max_generated = state.max_context = 1000;
+        state.lenience = b % 4 ? kLenience : 1.0f;
+        in.round_slots[b] = {kBatch - 1 - b, kDraftLen, 3, 1, 0};
+        for (uint32_t j = 0; j < kDraftLen; ++j) {
+            const auto row = in.target_row(b, j);
+            uint32_t& draft = in.drafts[b * kDraftLen + j] = 0;
+            for (uint32_t tries = 0; tries < 12; ++tries) // a good one
+                if (const uint32_t t = data.below(kVocab); row[t] > row[draft]) draft = t;
+        }
+    }
+    const AcceptOutput out = accept(in);
+    uint32_t n_lenient = 0;
+    for (uint32_t b = 0; b < kBatch; ++b) {
+        uint32_t expected = 0;
+        auto best = [&] { return std::ranges::max_element(in.target_row(b, expected)) - in.target_row(b, expected).begin(); };
+        for (; expected < kDraftLen; ++expected) {
+            const uint32_t t = in.drafts[b * kDraftLen + expected];
+            if (t == best()) continue;
+            const auto row = in.target_row(b, expected);
+            if (b % 4 == 0 || double(row[t]) - double(row[static_cast<size_t>(best())]) < std::log(double(kLenience))) break;
+            ++n_lenient;
+        }
+        ASSERT_EQ(out.records[b].accepted_len, expected) << "entry " << b;
+        EXPECT_EQ(out.records[b].tokens[expected], best());
+    }
+    EXPECT_GT(n_lenient, 100u);
+}
+
+// ---- truncated rows ---------------------------------------------------------------------------------------------------
+
+// Lossless for the truncated target; a token that a cut leaves out makes the p-value 0.
+TEST_F(RulesTest, truncated_rows_leave_the_truncated_targets_distribution) {
+    const Verdict verdict = play_and_judge(cut_cases(), 3, 450, {.with_cuts = true});
+    expect_exact(verdict);
+    expect_rates(verdict);
+}
+TEST_F(RulesTest, proposals_outside_the_cut_are_rejected) {
+    std::vector<ModelCase> cases = proposal_cases();
+    for (ModelCase& c : cases) {
+        c.target_cuts = top_cuts(c.target, 3);
+        c.draft_cuts = top_cuts(c.draft, 1);
+    }
+    expect_exact(play_and_judge(cases, 2, 460, {.drafts = Rules::Drafts::proposed, .with_cuts = true}));
+}
+TEST_F(RulesTest, coupled_rows_are_truncated_alike) {
+    expect_exact(play_and_judge(cut_cases(), 2, 470, {.acceptance = gpu::kAcceptCoupled, .with_cuts = true}));
+}
+
+} // namespace
+} // namespace auspex
