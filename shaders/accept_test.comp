@@ -48,7 +48,10 @@ void main() {
             VocabChoice choice = target_choices[row0 + accepted];
             bool passes = token == choice.best_id;
             // A.5 for the argmax: target(t) ≥ lenience · max target, as distances of logits.
-            if (greedy && lenience < 1.0) passes = passes || target_logits[(row0 + accepted) * args.vocab + token] - choice.best >= log(lenience);
+            if (greedy && lenience < 1.0) {
+                float logit = target_logits[(row0 + accepted) * args.vocab + token];
+                passes = passes || (row_keeps(logit, token, choice) && logit - choice.best >= log(lenience));
+            }
             if (!passes) break;
             overlap += 1.0;
             continue;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 
 namespace auspex {
 
@@ -78,19 +79,20 @@ inline void propose(ModelCase& c, const std::vector<uint32_t>& proposals) {
         c.draft[t * vocab + proposals[t]] = 0.0f;
 }
 
-// Every row keeps its `kept` largest logits, lowest ids first among equals; impossible tokens are never kept.
+// Keeps the `kept` largest logits, lowest ids first among equals; impossible tokens are never kept.
+inline gpu::Cut top_cut(std::span<const float> row, size_t kept) {
+    std::vector<uint32_t> order;
+    for (uint32_t i = 0; i < row.size(); ++i)
+        if (row[i] != -INFINITY) order.push_back(i);
+    std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return row[a] > row[b]; });
+    const uint32_t last = order[std::min(kept, order.size()) - 1];
+    return {row[last], last};
+}
 inline std::vector<gpu::Cut> top_cuts(const std::vector<float>& logits, size_t kept) {
     const size_t vocab = table_size(logits);
     std::vector<gpu::Cut> cuts;
-    for (size_t t = 0; t < vocab; ++t) {
-        const float* row = &logits[t * vocab];
-        std::vector<uint32_t> order;
-        for (uint32_t i = 0; i < vocab; ++i)
-            if (row[i] != -INFINITY) order.push_back(i);
-        std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return row[a] > row[b]; });
-        const uint32_t last = order[std::min(kept, order.size()) - 1];
-        cuts.push_back({row[last], last});
-    }
+    for (size_t t = 0; t < vocab; ++t)
+        cuts.push_back(top_cut({&logits[t * vocab], vocab}, kept));
     return cuts;
 }
 

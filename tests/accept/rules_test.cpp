@@ -163,6 +163,7 @@ INSTANTIATE_TEST_SUITE_P(lenience, Lenient, ::testing::Values(0.7f, 0.2f));
 // Temperature 0, A.5: t is accepted iff target(t) ≥ lenience · max target; after a rejection the argmax follows.
 class GreedyLenient : public AcceptFixture {};
 
+// Every fifth entry's rows keep two tokens: the others have no probability.
 TEST_F(GreedyLenient, accepts_drafts_near_the_largest) {
     constexpr uint32_t kBatch = 400, kDraftLen = 4, kVocab = 30, kStride = 32;
     constexpr float kLenience = 0.3f;
@@ -176,6 +177,8 @@ TEST_F(GreedyLenient, accepts_drafts_near_the_largest) {
         state.max_generated = state.max_context = 1000;
         state.lenience = b % 4 ? kLenience : 1.0f;
         in.round_slots[b] = {kBatch - 1 - b, kDraftLen, 3, 1, 0};
+        for (uint32_t j = 0; j <= kDraftLen; ++j)
+            in.target_cuts.push_back(b % 5 ? gpu::Cut{-INFINITY, ~0u} : top_cut(in.target_row(b, j), 2));
         for (uint32_t j = 0; j < kDraftLen; ++j) {
             const auto row = in.target_row(b, j);
             uint32_t& draft = in.drafts[b * kDraftLen + j] = 0;
@@ -192,6 +195,8 @@ TEST_F(GreedyLenient, accepts_drafts_near_the_largest) {
             const uint32_t t = in.drafts[b * kDraftLen + expected];
             if (t == best()) continue;
             const auto row = in.target_row(b, expected);
+            const gpu::Cut cut = in.target_cuts[b * (kDraftLen + 1) + expected];
+            if (row[t] < cut.logit || (row[t] == cut.logit && t > cut.last_id)) break;
             if (b % 4 == 0 || double(row[t]) - double(row[static_cast<size_t>(best())]) < std::log(double(kLenience))) break;
             ++n_lenient;
         }
