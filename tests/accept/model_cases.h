@@ -137,6 +137,19 @@ inline std::vector<ModelCase> mixed_cases() {
     return cases;
 }
 
+// Many rows with several largest logits, of which the draft likes the last best.
+inline std::vector<ModelCase> tied_cases() {
+    std::vector<ModelCase> cases = mixed_cases();
+    for (ModelCase& c : cases) {
+        for (float& v : c.target)
+            v = std::round(0.7f * v);
+        c.draft = c.target;
+        for (size_t i = 0; i < c.draft.size(); ++i)
+            c.draft[i] += 0.01f * float(i % table_size(c.target));
+    }
+    return cases;
+}
+
 // Rows that are cut, through ties too: a target of 3 to 5 tokens and drafts that reach beyond it, or not far enough.
 inline std::vector<ModelCase> cut_cases() {
     std::vector<ModelCase> cases = model_cases();

@@ -19,6 +19,7 @@ struct Rules {
     uint32_t acceptance = gpu::kAcceptRejection;
     float lenience = 1;
     bool with_cuts = false; // the cases' cuts apply
+    bool greedy = false;    // temperature 0 instead of kTemperatures
 };
 
 // What many rounds gave, per case and temperature.

@@ -110,7 +110,7 @@ class RoundTest : public GpuTest {
             state.draft_len = rig.draft_len;
             state.max_generated = 1000;
             state.max_context = 1000;
-            state.temperature = kTemperatures[s / rig.n_cases % kTemperatures.size()];
+            state.temperature = rules.greedy ? 0.0f : kTemperatures[s / rig.n_cases % kTemperatures.size()];
             state.seed_low = trial * 0x10000u + s; // batch < 2^16
             state.seed_high = seed;
             state.acceptance = rules.acceptance;
