@@ -102,6 +102,28 @@ class SyntheticCheckpoint : public Checkpoint {
     Status read(const TensorInfo& tensor, uint64_t offset, std::span<std::byte> out) const override {
         if (offset > tensor.bytes || out.size() > tensor.bytes - offset)
             return {Code::internal, name_ + ": read outside of tensor " + in_quotes(tensor.name)};
+        const uint64_t distinct_rows = has_token_rows(tensor) ? model_.distinct_tokens : 0;
+        if (distinct_rows == 0) {
+            make(tensor, offset, out);
+            return ok_status();
+        }
+        const uint64_t period = tensor.bytes / tensor.shape[0] * distinct_rows;
+        while (!out.empty()) {
+            const uint64_t within = offset % period;
+            const auto n = static_cast<size_t>(std::min<uint64_t>(out.size(), period - within));
+            make(tensor, within, out.first(n));
+            out = out.subspan(n);
+            offset += n;
+        }
+        return ok_status();
+    }
+
+  private:
+    static bool has_token_rows(const TensorInfo& tensor) {
+        return tensor.name == "model.embed_tokens.weight" || tensor.name == "lm_head.weight";
+    }
+
+    void make(const TensorInfo& tensor, uint64_t offset, std::span<std::byte> out) const {
         const uint64_t key = name_key(model_.seed, tensor.name);
         const bool norm = tensor.shape.size() == 1;
         if (model_.dtype == DType::f32) {
@@ -109,10 +131,8 @@ class SyntheticCheckpoint : public Checkpoint {
         } else {
             make_bytes(norm ? narrow_->norm : narrow_->matrix, key, offset, out);
         }
-        return ok_status();
     }
 
-  private:
     void make_tables() {
         const auto quantiles = normal_quantiles();
         (model_.dtype == DType::f32 ? void(wide_ = std::make_unique<Tables<float>>())
@@ -181,6 +201,10 @@ Result<std::unique_ptr<Checkpoint>> make_synthetic_checkpoint(const SyntheticMod
     if (!(model.scale > 0.0f && model.scale <= 100.0f))
         return Status(Code::invalid_argument, where + ": found scale " + std::to_string(model.scale) +
                                                   ", expected a number above 0 and at most 100");
+    if (model.distinct_tokens > model.config.vocab_size)
+        return Status(Code::invalid_argument, where + ": found " + std::to_string(model.distinct_tokens) +
+                                                  " distinct tokens, expected at most the vocabulary's " +
+                                                  std::to_string(model.config.vocab_size));
     return catching(where, "for its list of tensors", [&]() -> Result<std::unique_ptr<Checkpoint>> {
         return std::unique_ptr<Checkpoint>(std::make_unique<SyntheticCheckpoint>(model));
     });

@@ -65,6 +65,7 @@ typedef struct auspex_synthetic_shape {
     uint32_t dtype;          /* 0: f32, 1: f16, 2: bf16 */
     uint64_t seed;
     float scale;             /* standard deviation of the weights */
+    uint32_t distinct_tokens; /* 0: all; else token i has the embedding and head rows of token i % distinct_tokens: exact ties */
 } auspex_synthetic_shape;
 
 /** target.hidden_size 0: the file named in the engine's desc. There is no tokenizer then: prompts are token ids. */
