@@ -82,7 +82,7 @@ void main() {
     if (slot == kNoSlot || state[slot].live == 0u || state[slot].search == kDrafterNone) return;
     bool by_ngram = state[slot].search == kDrafterNgram;
     uint text_len = state[slot].target_len + 1u;
-    uint max_drafts = min(state[slot].draft_len, kMaxDraftLen);
+    uint max_drafts = min(state[slot].search_len, kMaxDraftLen);
     uint limit = min(min(state[slot].ngram_max, kMaxPath) - (by_ngram ? 1u : 0u), text_len);
     window_len = min(text_len, by_ngram ? kNgramWindow : kLookupWindow);
     window = slot * args.history_stride + text_len - window_len;

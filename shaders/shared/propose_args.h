@@ -1,6 +1,6 @@
 // propose: what may follow a slot's text, found in that text, for the slots that search. Runs behind accept_commit, for the
 // next round. Both searches look at a window of the text's last tokens, the last token included, and propose at most
-// min(draft_len, kMaxDraftLen) tokens.
+// min(search_len, kMaxDraftLen) tokens.
 //
 // ngram: the contexts are the text's last ngram_max - 1 … 1 tokens. The longest one that occurs in the window with a token
 //   behind it decides: the token that follows it most often; among equals the one that followed it last. What was predicted

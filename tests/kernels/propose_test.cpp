@@ -52,7 +52,7 @@ class Propose : public GpuTest {
             state.live = s.live;
             state.target_len = static_cast<uint32_t>(s.text.size()) - 1;
             state.last_token = s.text.back();
-            state.draft_len = s.draft_len;
+            state.search_len = s.draft_len;
             state.search = s.search;
             state.ngram_max = s.ngram_max;
             states.push_back(state);
