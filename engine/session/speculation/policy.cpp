@@ -64,7 +64,8 @@ bool SpeculationPolicy::reference_is_due() const {
 }
 
 // What the sequence would do in a round of draft_len drafts, with or without passes of the draft model.
-DraftChoice SpeculationPolicy::choice_of(const SpeculatingSequence& sequence, bool model, uint32_t draft_len) const {
+DraftChoice SpeculationPolicy::choice_of(const SpeculatingSequence& sequence, bool model, uint32_t draft_len,
+                                         bool is_probe) const {
     const DraftChoice by_model = {DraftSource::model, draft_len, DraftClass::model, !sequence.is_fixed, false};
     const DraftChoice by_proposals = {DraftSource::proposals, draft_len, proposal_class(sequence.match_len), !sequence.is_fixed, false};
     DraftChoice choice;
@@ -76,7 +77,7 @@ DraftChoice SpeculationPolicy::choice_of(const SpeculatingSequence& sequence, bo
         const SequenceSpeculation& state = *sequence.state;
         const auto usable = [&](DraftClass drafts) {
             const SequenceSpeculation::Pause& pause = state.pauses[index_of(drafts)];
-            return pause.left == 0 || pause.probe_left > 0;
+            return pause.probe_left > 0 || (pause.left == 0 && !(is_probe && pause.run > 0)); // a probe ends
         };
         double most = 1;
         const auto length = [&](DraftClass drafts) { return std::min(draft_len, longest(state, drafts)); };
@@ -98,7 +99,7 @@ SpeculationPolicy::Candidate SpeculationPolicy::evaluate(Group group, const Roun
                                                          const Candidate* plain, bool is_probe) const {
     Candidate candidate = {.model = model, .draft_len = draft_len, .shape = base};
     for (SpeculatingSequence& sequence : group) {
-        sequence.choice = choice_of(sequence, model, draft_len);
+        sequence.choice = choice_of(sequence, model, draft_len, is_probe);
         if (draft_len > 0) sequence.is_excused = false;
         if (sequence.choice.is_automatic) candidate.n_drafting += 1;
     }
@@ -117,8 +118,8 @@ SpeculationPolicy::Candidate SpeculationPolicy::evaluate(Group group, const Roun
         for (SpeculatingSequence& sequence : group) {
             if (!sequence.choice.is_automatic) continue;
             if (share + catch_up_loss(sequence, token_ms, is_probe) <= sequence.state->account) continue;
+            sequence.is_excused = sequence.state->estimator.expected_tokens(sequence.choice.drafts, sequence.choice.draft_len) - 1 > share;
             sequence.choice = {};
-            sequence.is_excused = true;
             candidate.n_drafting -= 1;
             all_afford = false;
         }
@@ -177,7 +178,7 @@ void SpeculationPolicy::earn(SequenceSpeculation& state, uint32_t tokens_left) c
     state.began = true;
     const double gain = std::max(0.0, kAllowance * tokens - state.allowance);
     state.allowance += gain;
-    state.account = std::min(state.account + gain, kMaxAccount);
+    state.account = std::max(state.account, std::min(state.account + gain, kMaxAccount));
 }
 
 void SpeculationPolicy::pause(SpeculatingSequence& sequence, bool is_probe) const {
@@ -220,7 +221,10 @@ void SpeculationPolicy::commit(Group group, const Candidate& chosen, const Candi
             continue;
         }
         state.catching_up = false;
-        if (choice.is_automatic) state.account -= (chosen.ms - plain.ms) / token_ms / chosen.n_drafting;
+        if (choice.is_automatic) {
+            state.charge = (chosen.ms - plain.ms) / token_ms / chosen.n_drafting;
+            state.account -= state.charge;
+        }
         if (!sequence.is_fixed) pause(sequence, is_probe);
         const auto source = static_cast<uint32_t>(choice.source);
         state.rounds[source] += 1;
@@ -265,7 +269,8 @@ void SpeculationPolicy::observe(SequenceSpeculation& state, const DraftChoice& c
     state.estimator.observe(choice.drafts, draft_len, accepted_len);
     long_run_.observe(choice.drafts, draft_len, accepted_len);
     if (!choice.is_automatic) return;
-    state.account = std::min(state.account + accepted_len, kMaxAccount);
+    // Two rounds are charged before the first is read.
+    state.account = std::min(state.account + accepted_len, std::max(kMaxAccount, 3 * state.charge));
     SequenceSpeculation::Pause& pause = state.pauses[index_of(choice.drafts)];
     if (accepted_len > 0 && pause.next > 0) pause.probe_left = std::max(pause.probe_left, 1u); // the probe goes on
 }

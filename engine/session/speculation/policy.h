@@ -27,6 +27,7 @@ struct SequenceSpeculation {
     AcceptanceEstimator estimator;
     double account = 0;    // tokens that speculation may still lose
     double allowance = 0;  // what the account was given so far
+    double charge = 0;     // of the last round that drafted, in tokens
     uint32_t n_tokens = 0; // given by rounds that were read
     bool began = false, catching_up = false;
     struct Pause { // of one class of drafts, in rounds without it
@@ -89,7 +90,7 @@ class SpeculationPolicy {
         double rate() const { return tokens / (ms + catch_up_ms); }
     };
     using Group = std::span<SpeculatingSequence>;
-    DraftChoice choice_of(const SpeculatingSequence& sequence, bool model, uint32_t draft_len) const;
+    DraftChoice choice_of(const SpeculatingSequence& sequence, bool model, uint32_t draft_len, bool is_probe) const;
     // Fills in the group's choices. plain: what a draft's cost is held against.
     Candidate evaluate(Group group, const RoundShape& base, bool model, uint32_t draft_len, const Candidate* plain,
                        bool is_probe) const;
