@@ -95,7 +95,7 @@ class SpeculationPolicy {
     Candidate evaluate(Group group, const RoundShape& base, bool model, uint32_t draft_len, const Candidate* plain,
                        bool is_probe) const;
     Candidate choose(Group group, const RoundShape& base, const Candidate& plain, bool& is_probe) const;
-    bool could_ever_win(const Candidate& plain, const Candidate& probe, size_t n) const;
+    bool could_ever_win(const Candidate& plain, const Candidate& probe) const;
     double catch_up_loss(const SpeculatingSequence& sequence, double token_ms, bool is_probe) const; // in tokens
     uint32_t longest(const SequenceSpeculation& state, DraftClass drafts) const;
     bool reference_is_due() const;
