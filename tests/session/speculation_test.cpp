@@ -285,8 +285,21 @@ TEST(SpeculationCosts, OneHiccupAndAColdShaderAreNotLearnt) {
     EXPECT_NEAR(costs.round_ms(drafted), 97, 8);
     EXPECT_NEAR(costs.plain_ms(1), plain, 0.1 * plain);
     EXPECT_NEAR(costs.overhead_ms({}), 0.5, 0.2);
+    costs.observe({}, {0, 500, 5, 510});
+    EXPECT_NEAR(costs.plain_ms(1), plain, 0.1 * plain);
+    EXPECT_NEAR(costs.round_ms(drafted), 97, 8);
     costs.observe(drafted, {NAN, INFINITY, -1, NAN});
     EXPECT_NEAR(costs.round_ms(drafted), 97, 8);
+}
+
+TEST(SpeculationCosts, FollowsASlowDrift) {
+    CostModel costs(prior_of(50, 0.2, false));
+    double slow = 1;
+    for (int i = 0; i < 250; ++i) {
+        if (i >= 100) slow *= 1.01;
+        costs.observe({}, {0, 50 * slow, 0.5 * slow, 51 * slow});
+        if (i >= 10) { EXPECT_NEAR(costs.plain_ms(1), 51 * slow, 0.1 * 51 * slow) << i; }
+    }
 }
 
 // ---- store -------------------------------------------------------------------------------------------------------------
@@ -343,6 +356,7 @@ TEST_F(SpeculationStoreTest, KeepsABoundedNumberOfPairs) {
     key.draft = "draft 0";
     EXPECT_FALSE(store.load(key, engine.costs, engine.long_run, log));
     EXPECT_LE(read().size(), 256u << 10);
+    EXPECT_TRUE(log_lines.empty()) << log_lines.front();
 }
 
 TEST_F(SpeculationStoreTest, HostileFilesAreLeftBehind) {
