@@ -61,6 +61,12 @@ void main() {
             if (id >= end) continue;
             float e = exponential(random[i]);
             float target_p = probability(target_logits[target_row * args.vocab + id], id, scale, target_choices[target_row]);
+#if FAULT == 8 // the race forgets what truncation left out
+            VocabChoice whole = target_choices[target_row];
+            whole.cut_logit = kKeepAll.logit;
+            whole.cut_last_id = kKeepAll.last_id;
+            target_p = probability(target_logits[target_row * args.vocab + id], id, scale, whole);
+#endif
             if (target_p > 0.0) take_better(target_key, target_id, target_p / e, id);
 #if FAULT == 1 // residual dropped: the correction comes from the target itself
             if (residual && target_p > 0.0) take_better(residual_key, residual_id, target_p / e, id);

@@ -7,7 +7,14 @@
 foreach(fault 2 3 4 5 7)
   auspex_shader(accept_test.fault${fault} SOURCE accept_test.comp DEFINES FAULT=${fault})
 endforeach()
-foreach(fault 1 3 6)
+foreach(fault 1 3 6 8)
   auspex_shader(accept_race.fault${fault} SOURCE accept_race.comp DEFINES FAULT=${fault})
   auspex_shader(accept_race.subgroup.fault${fault} SOURCE accept_race.comp DEFINES FAULT=${fault} SUBGROUP=1)
 endforeach()
+
+# Planted faults of the transforms; tests/session/transforms_test.cpp says what each one is.
+foreach(fault 1 2)
+  auspex_shader(edit_logits.fault${fault} SOURCE edit_logits.comp DEFINES FAULT=${fault})
+endforeach()
+auspex_shader(vocab_partials.fault1 SOURCE vocab_partials.comp DEFINES FAULT=1)
+auspex_shader(vocab_partials.subgroup.fault1 SOURCE vocab_partials.comp DEFINES FAULT=1 SUBGROUP=1)
