@@ -25,3 +25,9 @@ foreach(fault 1 2)
 endforeach()
 auspex_shader(vocab_partials.fault1 SOURCE vocab_partials.comp DEFINES FAULT=1)
 auspex_shader(vocab_partials.subgroup.fault1 SOURCE vocab_partials.comp DEFINES FAULT=1 SUBGROUP=1)
+
+# Planted faults of several candidates; tests/accept/candidates_test.cpp says what each one is.
+foreach(fault 1 2 3 4)
+  auspex_shader(accept_candidates.fault${fault} SOURCE accept_candidates.comp DEFINES FAULT=${fault})
+  auspex_shader(accept_candidates.subgroup.fault${fault} SOURCE accept_candidates.comp DEFINES FAULT=${fault} SUBGROUP=1)
+endforeach()
