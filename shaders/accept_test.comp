@@ -32,13 +32,21 @@ void main() {
     float temperature = state[slot].temperature;
     bool greedy = temperature == 0.0;
     bool compares = greedy || state[slot].acceptance == kAcceptCoupled;
+#if FAULT == 15 // lenience in the residual alone
+    float lenience = 1.0;
+#else
     float lenience = state[slot].lenience;
+#endif
 #if FAULT == 7 // the test forgets the temperature
     float scale = 1.0;
 #else
     float scale = greedy ? 1.0 : 1.0 / temperature;
 #endif
+#if FAULT == 13 // one uniform for all slots
+    uvec2 seed = uvec2(0u, state[slot].seed_high);
+#else
     uvec2 seed = uvec2(state[slot].seed_low, state[slot].seed_high);
+#endif
 
     uint accepted = 0u;
     float overlap = 0.0;
@@ -47,8 +55,14 @@ void main() {
         if (compares) {
             VocabChoice choice = target_choices[row0 + accepted];
             bool passes = token == choice.best_id;
+#if FAULT == 24 // any of the largest passes
+            passes = target_logits[(row0 + accepted) * args.vocab + token] == choice.best;
+#endif
             // A.5 for the argmax: target(t) ≥ lenience · max target, as distances of logits.
-            if (greedy && lenience < 1.0) passes = passes || target_logits[(row0 + accepted) * args.vocab + token] - choice.best >= log(lenience);
+            if (greedy && lenience < 1.0) {
+                float logit = target_logits[(row0 + accepted) * args.vocab + token];
+                passes = passes || (row_keeps(logit, token, choice) && logit - choice.best >= log(lenience));
+            }
             if (!passes) break;
             overlap += 1.0;
             continue;
@@ -57,7 +71,11 @@ void main() {
 #if FAULT == 4 // stale draft distribution
         if (accepted > 0u) draft_row -= 1u;
 #endif
+#if FAULT == 12 // one uniform for all positions
+        uint position = 0u;
+#else
         uint position = round_slots[b].start + 1u + accepted;
+#endif
 #if FAULT == 3 // the acceptance shares its random numbers with the draft noise
         uint r = philox(uvec4(position, kPurposeDraft, 0u, 0u), seed).x;
 #else
@@ -67,7 +85,11 @@ void main() {
         precise float draft_p = 1.0;
         if (round_slots[b].one_hot == 0u)
             draft_p = probability(draft_logits[draft_row * args.vocab + token], token, scale, draft_choices[draft_row]);
+#if FAULT == 21 // overlap beyond the whole
+        overlap += target_p / draft_p;
+#else
         overlap += min(1.0, target_p / draft_p);
+#endif
 #if FAULT == 2 // ratio inverted
         if (!(uniform01(r) * target_p < draft_p)) break;
 #else
@@ -80,6 +102,11 @@ void main() {
 #else
     uint rejected_row = accepted;
 #endif
-    plans[b] = AcceptPlan(accepted, rejected_row, accepted < k ? 1u : 0u, compares ? 1u : 0u, target_choices[row0 + accepted].best_id,
+#if FAULT == 22 // coupled rows end in a race of their own
+    bool chosen = greedy;
+#else
+    bool chosen = compares;
+#endif
+    plans[b] = AcceptPlan(accepted, rejected_row, accepted < k ? 1u : 0u, chosen ? 1u : 0u, target_choices[row0 + accepted].best_id,
                           accepted < k ? target_rows[row0 + accepted + 1u].token : 0xffffffffu, overlap);
 }

@@ -44,8 +44,8 @@ Tuning tuning_of(Variant variant, const DeviceCaps& caps) {
     if (variant == Variant::shuffles) return tuning;
     tuning.subgroup = false;
     tuning.pinned_subgroup_size = 0;
-    if (variant == Variant::lanes_16) tuning.lanes = 16;
-    if (variant == Variant::lanes_32) tuning.lanes = 32;
+    if (variant == Variant::lanes_16) tuning.lanes = 16, tuning.vocab_threads = 64;
+    if (variant == Variant::lanes_32) tuning.lanes = 32, tuning.vocab_threads = 256;
     return tuning;
 }
 

@@ -27,6 +27,11 @@ template <typename Unit, typename Call> auspex_status read_whole(std::vector<Uni
     return status;
 }
 
+size_t guess_tokens(const auspex_chat_turn& turn) {
+    constexpr size_t layout_tokens = 512; // more than templates put around what is said
+    return std::strlen(turn.user) + (turn.system != nullptr ? std::strlen(turn.system) : 0) + layout_tokens;
+}
+
 // Of a function that was given a path and little else: what it calls a wrong argument is a wrong file. The line names
 // it.
 Failure model_failure(auspex_status status, const std::string& line, const std::string& path) {
@@ -157,11 +162,8 @@ std::vector<uint32_t> Client::tokenize(const std::string& text) {
 }
 
 std::vector<uint32_t> Client::encode_chat(const auspex_chat_turn& turn) {
-    constexpr size_t layout_tokens = 512; // more than templates put around what is said
-    const size_t guess =
-        std::strlen(turn.user) + (turn.system != nullptr ? std::strlen(turn.system) : 0) + layout_tokens;
     std::vector<uint32_t> ids;
-    check(read_whole(ids, guess, [&](uint32_t* tokens, size_t capacity, size_t* count) {
+    check(read_whole(ids, guess_tokens(turn), [&](uint32_t* tokens, size_t capacity, size_t* count) {
         return auspex_engine_encode_chat(engine_, &turn, tokens, capacity, count);
     }));
     return ids;
@@ -246,6 +248,14 @@ std::vector<uint32_t> Tokenizer::encode(const std::string& text, bool add_bos, b
     check(read_whole(ids, text.size() + 8, [&](uint32_t* tokens, size_t capacity, size_t* count) {
         return auspex_tokenizer_encode(tokenizer_, text.data(), text.size(), add_bos ? 1 : 0, parse_control ? 1 : 0,
                                        tokens, capacity, count);
+    }));
+    return ids;
+}
+
+std::vector<uint32_t> Tokenizer::encode_chat(const auspex_chat_turn& turn) {
+    std::vector<uint32_t> ids;
+    check(read_whole(ids, guess_tokens(turn), [&](uint32_t* tokens, size_t capacity, size_t* count) {
+        return auspex_tokenizer_encode_chat(tokenizer_, &turn, tokens, capacity, count, LibraryLog::callback, &log_);
     }));
     return ids;
 }

@@ -85,6 +85,7 @@ class Tokenizer {
     Tokenizer& operator=(const Tokenizer&) = delete;
 
     std::vector<uint32_t> encode(const std::string& text, bool add_bos, bool parse_control) const;
+    std::vector<uint32_t> encode_chat(const auspex_chat_turn& turn); // as Client's
     std::string decode(const std::vector<uint32_t>& ids) const;
     std::string piece(uint32_t id) const; // bytes; of a control token its spelling
     uint32_t vocab_size() const;

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 namespace auspex::cli {
 
@@ -35,6 +36,27 @@ std::string read_prompt_file(const std::string& path) {
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(open_to_read(path), std::fclose);
     if (!file) throw Failure(kExitFile, "-f " + path + ": " + std::strerror(errno));
     return read_prompt_stream(file.get(), "-f " + path);
+}
+
+// encoder: a Client or a Tokenizer.
+template <typename Encoder>
+std::vector<uint32_t> encode_turn_by(Encoder& encoder, const ChatFormat& format, const std::string& user, Place place) {
+    const std::string date = format.date.value_or(today());
+    auspex_chat_turn turn;
+    auspex_chat_turn_init(&turn, sizeof turn);
+    turn.first = place == Place::first ? 1 : 0;
+    turn.answer_ended = place == Place::after_whole_answer ? 1 : 0;
+    turn.system = format.system ? format.system->c_str() : nullptr;
+    turn.user = user.c_str();
+    turn.date = date.c_str();
+    turn.template_name = format.template_name.empty() ? nullptr : format.template_name.c_str();
+    try {
+        return encoder.encode_chat(turn);
+    } catch (const Failure& failure) {
+        const std::string line = failure.what();
+        const bool lacks_flag = failure.exit_code() == kExitFile && line.find("--chat-template") == std::string::npos;
+        throw Failure(failure.exit_code(), lacks_flag ? line + " (--chat-template NAME)" : line);
+    }
 }
 
 } // namespace
@@ -68,22 +90,17 @@ void check_ids(const std::vector<uint32_t>& ids, const std::string& source, uint
 }
 
 std::vector<uint32_t> encode_turn(Client& client, const ChatFormat& format, const std::string& user, Place place) {
-    const std::string date = format.date.value_or(today());
-    auspex_chat_turn turn;
-    auspex_chat_turn_init(&turn, sizeof turn);
-    turn.first = place == Place::first ? 1 : 0;
-    turn.answer_ended = place == Place::after_whole_answer ? 1 : 0;
-    turn.system = format.system ? format.system->c_str() : nullptr;
-    turn.user = user.c_str();
-    turn.date = date.c_str();
-    turn.template_name = format.template_name.empty() ? nullptr : format.template_name.c_str();
+    return encode_turn_by(client, format, user, place);
+}
+
+void check_speaks(const std::string& model, const ChatFormat& format) {
+    std::optional<Tokenizer> tokenizer;
     try {
-        return client.encode_chat(turn);
-    } catch (const Failure& failure) {
-        const std::string line = failure.what();
-        const bool lacks_flag = failure.exit_code() == kExitFile && line.find("--chat-template") == std::string::npos;
-        throw Failure(failure.exit_code(), lacks_flag ? line + " (--chat-template NAME)" : line);
+        tokenizer.emplace(model);
+    } catch (const Failure&) {
+        return;
     }
+    encode_turn_by(*tokenizer, format, "?", Place::first);
 }
 
 std::string today() {

@@ -22,6 +22,9 @@ void check_ids(const std::vector<uint32_t>& ids, const std::string& source, uint
 enum class Place { first, after_whole_answer, after_cut_answer };
 // The tokens from the answer before to where the model begins to speak.
 std::vector<uint32_t> encode_turn(Client& client, const ChatFormat& format, const std::string& user, Place place);
+// Throws what encode_turn would throw of every first turn; reads the model's vocabulary, none of its weights. A model
+// that cannot be opened is left to Client, which says more.
+void check_speaks(const std::string& model, const ChatFormat& format);
 // How templates of Llama 3 write a date: "21 Nov 2026".
 std::string today();
 

@@ -235,14 +235,9 @@ auspex_status auspex_engine_tokenize(auspex_engine* engine, const char* text, si
 auspex_status auspex_engine_encode_chat(auspex_engine* engine, const auspex_chat_turn* turn, uint32_t* tokens, size_t capacity, size_t* count) {
     return guard([&] {
         if (!engine || !count || (!tokens && capacity > 0)) return refuse(engine, kNoPointer);
-        auspex_chat_turn t;
-        auspex_chat_turn_init(&t, sizeof t);
-        if (!read_struct(turn, AUSPEX_TYPE_CHAT_TURN, t)) return refuse(engine, kNoStruct);
-        if (!t.user) return refuse(engine, "user is NULL, expected what the user says");
-        ChatTurn inner = {.first = t.first != 0, .system = t.system ? t.system : "", .date = t.date ? t.date : "", .user = t.user};
-        std::optional<std::string> layout;
-        if (t.template_name) layout = t.template_name;
-        auto ids = engine->engine->encode_chat(std::move(inner), layout, t.system == nullptr, t.answer_ended != 0);
+        ChatRequest request;
+        if (const char* why = read_chat_turn(turn, request)) return refuse(engine, why);
+        auto ids = engine->engine->encode_chat(std::move(request));
         if (!ids.ok()) return to_public(ids.status(), engine->engine->log());
         return give(ids.value(), tokens, capacity, count);
     });
@@ -358,7 +353,12 @@ auspex_status auspex_sequence_get_stats(const auspex_engine* engine, auspex_sequ
         value.total_n = static_cast<uint32_t>(live->tokens.size());
         value.tested_n = live->stats.n_tested;
         value.overlap = live->stats.overlap;
-        value.c = value.v = value.predicted_speedup = -1;
+        const RoundPlanner& planner = engine->engine->planner();
+        const SpeculationPolicy::Summary summary = planner.summary(*live);
+        value.c = engine->engine->draft() ? planner.costs().c() : -1;
+        value.v = live->stats.rounds > 0 ? planner.costs().v(1 + live->stats.draft_n / live->stats.rounds) : -1;
+        value.predicted_speedup = summary.reason.empty() ? -1 : summary.predicted_speedup;
+        copy_text(value.choice, summary.reason);
         std::copy(live->stats.drafter_rounds.begin(), live->stats.drafter_rounds.end(), value.drafter_rounds);
         std::copy(live->stats.accepted_histogram.begin(), live->stats.accepted_histogram.end(), value.accepted_histogram);
         return write_struct(stats, AUSPEX_TYPE_SEQUENCE_STATS, value) ? AUSPEX_OK : refuse(engine, kNoStruct);

@@ -66,6 +66,7 @@ std::optional<SyntheticModel> synthetic(const auspex_synthetic_shape& shape) {
     model.dtype = shape.dtype == 0 ? DType::f32 : shape.dtype == 1 ? DType::f16 : DType::bf16;
     model.seed = shape.seed;
     model.scale = shape.scale;
+    model.distinct_tokens = shape.distinct_tokens;
     return model;
 }
 

@@ -24,6 +24,19 @@ inline auspex_status refuse(const auspex_engine* engine, const char* why) {
     return engine ? to_public({Code::invalid_argument, why}, engine->engine->log()) : AUSPEX_ERROR_INVALID_ARGUMENT;
 }
 
+// What a caller's turn says. The text says why it is refused, or is null.
+inline const char* read_chat_turn(const auspex_chat_turn* turn, ChatRequest& out) {
+    auspex_chat_turn t;
+    auspex_chat_turn_init(&t, sizeof t);
+    if (!read_struct(turn, AUSPEX_TYPE_CHAT_TURN, t)) return kNoStruct;
+    if (!t.user) return "user is NULL, expected what the user says";
+    out.turn = {.first = t.first != 0, .system = t.system ? t.system : "", .date = t.date ? t.date : "", .user = t.user};
+    if (t.template_name) out.layout = t.template_name;
+    out.default_system = t.system == nullptr;
+    out.answer_ended = t.answer_ended != 0;
+    return nullptr;
+}
+
 // False: no such type. AS_IS leaves `out` empty.
 inline bool to_dtype(auspex_weight_type type, std::optional<DType>& out) {
     switch (type) {

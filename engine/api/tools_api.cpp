@@ -9,6 +9,7 @@ using namespace auspex;
 
 struct auspex_tokenizer {
     std::unique_ptr<Tokenizer> tokenizer;
+    std::string path;
 };
 
 extern "C" {
@@ -150,7 +151,7 @@ auspex_status auspex_tokenizer_open(const char* path, auspex_tokenizer** tokeniz
         if (!path) return AUSPEX_ERROR_INVALID_ARGUMENT;
         auto opened = open_tokenizer(path);
         if (!opened.ok()) return to_public(opened.status(), make_logger(log_callback, log_user_data));
-        *tokenizer = new auspex_tokenizer{std::move(opened).value()};
+        *tokenizer = new auspex_tokenizer{std::move(opened).value(), path};
         return AUSPEX_OK;
     });
 }
@@ -171,6 +172,19 @@ auspex_status auspex_tokenizer_encode(const auspex_tokenizer* tokenizer, const c
         auto ids = parse_control ? t.encode_with_controls(whole) : t.encode(whole);
         if (!ids.ok()) return to_public(ids.status(), {});
         if (add_bos && t.add_bos()) ids.value().insert(ids.value().begin(), t.bos_id());
+        return give(ids.value(), tokens, capacity, count);
+    });
+}
+
+auspex_status auspex_tokenizer_encode_chat(const auspex_tokenizer* tokenizer, const auspex_chat_turn* turn, uint32_t* tokens, size_t capacity,
+                                           size_t* count, auspex_log_callback log_callback, void* log_user_data) {
+    return guard([&] {
+        const Logger log = make_logger(log_callback, log_user_data);
+        if (!tokenizer || !count || (!tokens && capacity > 0)) return to_public({Code::invalid_argument, kNoPointer}, log);
+        ChatRequest request;
+        if (const char* why = read_chat_turn(turn, request)) return to_public({Code::invalid_argument, why}, log);
+        auto ids = encode_chat(*tokenizer->tokenizer, tokenizer->path, std::move(request));
+        if (!ids.ok()) return to_public(ids.status(), log);
         return give(ids.value(), tokens, capacity, count);
     });
 }

@@ -1,4 +1,4 @@
-// Records one draft step: pass, head, pick.
+// Records one draft step: pass, head, transforms, pick.
 #include "draft/model_drafter.h"
 
 #include "shared/slot_state.h"
@@ -6,7 +6,7 @@
 namespace auspex {
 
 void record_draft_step(Recorder& to, const LlamaModel& draft, const DraftBuffers& b, uint32_t step, uint32_t draft_len,
-                       uint32_t batch) {
+                       uint32_t batch, const TransformForm& transforms) {
     const uint32_t vocab = draft.config().vocab_size;
     const bool first = step == 0;
     const uint32_t rows_per_slot = first ? 2 : 1;
@@ -23,16 +23,17 @@ void record_draft_step(Recorder& to, const LlamaModel& draft, const DraftBuffers
                        .row_step = rows_per_slot,
                        .logits_first = step * vocab,
                        .logits_stride = draft_len * vocab});
-    record_vocab_partials(to, b.logits, b.state, b.round_slots, b.partials,
-                          {.vocab = vocab,
-                           .n_rows = batch,
-                           .rows_per_slot = 1,
-                           .first_offset = step + 1,
-                           .of_draft = true,
-                           .logits_first = step,
-                           .logits_step = draft_len});
+    VocabShape shape = {.vocab = vocab,
+                        .n_rows = batch,
+                        .rows_per_slot = 1,
+                        .first_offset = step + 1,
+                        .of_draft = true,
+                        .logits_first = step,
+                        .logits_step = draft_len};
+    shape.cuts = record_transforms(to, b.logits, b.transforms, shape, transforms);
+    record_vocab_partials(to, b.logits, b.state, b.round_slots, b.partials, shape);
     to.cmd.barrier();
-    record_pick_draft(to, b.partials, {b.choices, b.target_rows, b.rows, b.round_slots}, vocab, batch, step, draft_len);
+    record_pick_draft(to, b.partials, {b.choices, b.target_rows, b.rows, b.round_slots, shape.cuts}, vocab, batch, step, draft_len);
     to.cmd.barrier();
 }
 

@@ -2,7 +2,7 @@
 // carries two rows per slot, because full acceptance leaves the draft cache one row short (t_K was never fed to it).
 #pragma once
 
-#include "kernels/vocab.h"
+#include "kernels/transforms.h"
 #include "model/llama_forward.h"
 
 namespace auspex {
@@ -13,13 +13,14 @@ struct DraftBuffers {
     BufferView counts_first, counts_next; // 3 uint each: attention grids
     BufferView state;       // (slots) SlotState
     BufferView round_slots; // (batch) RoundSlot
-    BufferView logits;      // (batch, draft_len, vocab) f32: what the drafts were sampled from
+    BufferView logits;      // (batch, draft_len, vocab) f32: what the drafts were sampled from, penalties and biases included
     BufferView partials;    // (batch, vocab_chunks(vocab)) VocabChoice
     BufferView choices;     // (batch, draft_len) VocabChoice
+    TransformBuffers transforms = {}; // of (batch) rows
 };
 
 // Draft `step` of 0 … draft_len - 1 for every batch entry.
 void record_draft_step(Recorder& to, const LlamaModel& draft, const DraftBuffers& buffers, uint32_t step, uint32_t draft_len,
-                       uint32_t batch);
+                       uint32_t batch, const TransformForm& transforms);
 
 } // namespace auspex

@@ -2,12 +2,12 @@
 // all arithmetic on the file's numbers is checked. Nothing recurses; duplicates are found by sorting.
 #include "formats/gguf.h"
 
+#include "base/catching.h"
 #include "base/checked.h"
 #include "formats/gguf_bytes.h"
 
 #include <algorithm>
 #include <bit>
-#include <exception>
 #include <numeric>
 
 namespace auspex {
@@ -253,7 +253,7 @@ Status read_start(Reader& reader, std::span<const std::byte> file, uint64_t& n_t
 } // namespace
 
 Result<GgufContents> parse_gguf(std::span<const std::byte> file, const std::string& path) {
-    try {
+    return catching(path, "for its header", [&]() -> Result<GgufContents> {
         Reader reader{.cursor = Cursor(file), .path = path};
         uint64_t n_tensors = 0, n_entries = 0;
         AUSPEX_TRY(read_start(reader, file, n_tensors, n_entries));
@@ -270,11 +270,7 @@ Result<GgufContents> parse_gguf(std::span<const std::byte> file, const std::stri
         AUSPEX_TRY(find_data(reader, file.size(), contents));
         AUSPEX_TRY(check_tensors(reader, file.size(), contents));
         return contents;
-    } catch (const std::bad_alloc&) {
-        return Status(Code::out_of_host_memory, path + ": found no memory for its header");
-    } catch (const std::exception& error) {
-        return Status(Code::internal, path + ": " + in_quotes(error.what()));
-    }
+    });
 }
 
 Result<GgufFile> GgufFile::open(const std::string& path) {

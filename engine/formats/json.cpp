@@ -2,10 +2,10 @@
 // failure of the parser becomes one line that names the file. What keys mean is the business of others.
 #include "formats/json.h"
 
+#include "base/catching.h"
 #include "base/platform.h"
 
 #include <algorithm>
-#include <exception>
 #include <set>
 
 namespace auspex {
@@ -32,8 +32,10 @@ std::string json_found(const json& value) {
     }
 }
 
+namespace {
+
 // Duplicate keys are refused at the top level, where the keys that matter stand: readers disagree about which one counts.
-Result<json> read_json_object(const std::string& path, uint64_t max_bytes) try {
+Result<json> parse_json_file(const std::string& path, uint64_t max_bytes) {
     AUSPEX_TRY_ASSIGN(text, read_text_file(path, max_bytes));
     if (text.find('\0') != std::string::npos) // would end the parser's input early
         return Status(Code::bad_file, path + ": found a zero byte, expected JSON; fetch the file again");
@@ -71,10 +73,12 @@ Result<json> read_json_object(const std::string& path, uint64_t max_bytes) try {
     if (!root.is_object())
         return Status(Code::bad_file, path + ": found " + json_found(root) + ", expected a JSON object");
     return root;
-} catch (const std::bad_alloc&) {
-    return Status(Code::out_of_host_memory, path + ": found no memory to read it");
-} catch (const std::exception& error) {
-    return Status(Code::internal, path + ": " + in_quotes(error.what()));
+}
+
+} // namespace
+
+Result<json> read_json_object(const std::string& path, uint64_t max_bytes) {
+    return catching(path, "to read it", [&] { return parse_json_file(path, max_bytes); });
 }
 
 } // namespace auspex

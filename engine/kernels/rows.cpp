@@ -6,7 +6,7 @@
 
 namespace auspex {
 
-void record_rows(Recorder& to, const RoundRows& buffers, const RoundShape& shape) {
+void record_rows(Recorder& to, const RoundRows& buffers, const RoundRowsShape& shape) {
     const Kernel* kernel = to.kernel({"rows", 7, sizeof(gpu::RowsArgs), false, {}});
     if (!kernel) return;
     to.cmd.dispatch(*kernel, {1, 1, 1},

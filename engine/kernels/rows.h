@@ -15,7 +15,7 @@ struct RoundRows {
     BufferView counts;      // 9 uint, see rows_args.h
 };
 
-struct RoundShape {
+struct RoundRowsShape {
     uint32_t batch;
     uint32_t draft_len; // K of this recording
     uint32_t history_stride;
@@ -24,7 +24,7 @@ struct RoundShape {
     bool model_drafts; // the recording has draft passes
 };
 
-void record_rows(Recorder& to, const RoundRows& buffers, const RoundShape& shape);
+void record_rows(Recorder& to, const RoundRows& buffers, const RoundRowsShape& shape);
 
 // list: (n_rows, 2) uint; counts: 3 uint.
 void record_replay_rows(Recorder& to, BufferView list, BufferView history, BufferView rows, BufferView counts, uint32_t n_rows,

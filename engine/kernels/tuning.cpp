@@ -31,6 +31,7 @@ Tuning choose_tuning(const DeviceCaps& caps) {
         tuning.matvec_outs = 8;
         tuning.wide = tuning.subgroup && tuning.lanes == 8 && caps.shader_int64;
         tuning.prompt_by_rows = true;
+        tuning.vocab_threads = 8; // a barrier costs per subgroup
     } else {
         // Memory-bound: padding rows is free, few variants; four teams keep enough loads in flight.
         tuning.matvec_rows = tuning.matvec_quant_rows = {1, 2, 4, 8, 16};
@@ -38,6 +39,7 @@ Tuning choose_tuning(const DeviceCaps& caps) {
         tuning.matvec_outs = 2;
     }
     tuning.matvec_teams = std::min(tuning.matvec_teams, std::max(caps.max_workgroup_invocations / tuning.lanes, 1u));
+    while (tuning.vocab_threads > caps.max_workgroup_invocations) tuning.vocab_threads /= 2;
     return tuning;
 }
 

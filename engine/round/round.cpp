@@ -37,16 +37,19 @@ void record_round(Recorder& to, const RoundModels& models, const RoundBuffers& b
                  .model_drafts = form.model_drafts});
     to.cmd.barrier();
 
+    const TransformBuffers transforms = {b.state.view(),  b.round_slots.view(),      b.history.view(), b.biases.view(),
+                                         b.target_rows.view(), b.truncate_scratch.view(), b.cuts.view()};
+    const TransformForm transform_form = {form.edits_logits, form.truncation, b.history_stride, draft_len};
     DraftBuffers draft = {b.draft_rows.view(),  b.target_rows.view(), counts(gpu::kCountsDraftFirst), counts(gpu::kCountsDraftNext), b.state.view(),
-                          b.round_slots.view(), b.draft_logits.view(), b.partials.view(),              b.draft_choices.view()};
+                          b.round_slots.view(), b.draft_logits.view(), b.partials.view(),              b.draft_choices.view(), transforms};
     for (uint32_t step = 0; form.model_drafts && step < draft_len; ++step) {
         to.cmd.begin_region("draft");
-        record_draft_step(to, *models.draft, draft, step, draft_len, batch);
+        record_draft_step(to, *models.draft, draft, step, draft_len, batch, transform_form);
         to.cmd.end_region();
         cut(to, sliced, "draft");
     }
 
-    VerifyBuffers verify = {b.target_rows.view(), counts(gpu::kCountsTarget), b.state.view(), b.round_slots.view(), b.target_logits.view(), b.partials.view(), b.target_choices.view()};
+    VerifyBuffers verify = {b.target_rows.view(), counts(gpu::kCountsTarget), b.state.view(), b.round_slots.view(), b.target_logits.view(), b.partials.view(), b.target_choices.view(), transforms};
     const uint32_t step = sliced ? std::max(1u, n_layers / kSlicesPerTargetPass) : n_layers;
     for (uint32_t begin = 0; begin < n_layers; begin += step) {
         to.cmd.begin_region("verify");
@@ -55,7 +58,7 @@ void record_round(Recorder& to, const RoundModels& models, const RoundBuffers& b
         cut(to, sliced, "verify");
     }
     to.cmd.begin_region("verify");
-    record_verify_head(to, target, verify, draft_len, batch);
+    record_verify_head(to, target, verify, draft_len, batch, transform_form);
     to.cmd.end_region();
     cut(to, sliced, "accept");
 
@@ -63,6 +66,10 @@ void record_round(Recorder& to, const RoundModels& models, const RoundBuffers& b
     record_acceptance(to, {b.target_logits.view(), b.draft_logits.view(), b.target_choices.view(), b.draft_choices.view(), b.state.view(), b.history.view(),
                            b.round_slots.view(), b.target_rows.view(), b.plans.view(), b.race_partials.view(), turn.records.view()},
                       {.batch = batch, .draft_len = draft_len, .vocab = target.config().vocab_size, .history_stride = b.history_stride});
+    if (form.searches) {
+        to.cmd.barrier();
+        record_propose(to, {turn.batch.view(), b.state.view(), b.history.view(), turn.records.view()}, batch, b.history_stride);
+    }
     to.cmd.end_region();
     to.cmd.end_segment();
 }
@@ -100,6 +107,8 @@ Result<RoundBuffers> RoundBuffers::create(MemoryPool& memory, Uploader& uploader
     AUSPEX_TRY(make(b.target_logits, target_rows * vocab * 4));
     AUSPEX_TRY(make(b.draft_logits, has_draft ? draft_rows * vocab * 4 : 4));
     AUSPEX_TRY(make(b.biases, uint64_t(n_slots) * gpu::kMaxBiases * sizeof(gpu::TokenBias)));
+    AUSPEX_TRY(make(b.truncate_scratch, target_rows * truncate_words(vocab) * 4));
+    AUSPEX_TRY(make(b.cuts, target_rows * sizeof(gpu::Cut)));
     AUSPEX_TRY(make(b.partials, target_rows * chunks * sizeof(gpu::VocabChoice)));
     AUSPEX_TRY(make(b.target_choices, target_rows * sizeof(gpu::VocabChoice)));
     AUSPEX_TRY(make(b.draft_choices, draft_rows * sizeof(gpu::VocabChoice)));

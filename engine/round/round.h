@@ -1,10 +1,11 @@
-// One turn of the wheel, recorded: rows, K draft steps, one target pass, accept. Everything that varies between rounds
+// One turn of the wheel, recorded: rows, K draft steps, one target pass, accept, propose. Everything that varies between rounds
 // lies in buffers, so a recording is replayed for as long as K and the batch bucket stay.
 #pragma once
 
 #include "accept/acceptance.h"
 #include "draft/model_drafter.h"
 #include "kernels/apply_commands.h"
+#include "kernels/propose.h"
 #include "kernels/rows.h"
 #include "verify/verify.h"
 
@@ -21,6 +22,8 @@ struct RoundBuffers {
     Buffer target_logits;   // (batch, draft_len + 1, vocab) f32
     Buffer draft_logits;    // (batch, draft_len, vocab) f32; of engines without a draft model 1 f32
     Buffer biases;          // (slots, kMaxBiases) TokenBias
+    Buffer truncate_scratch; // (batch · (draft_len + 1), truncate_words(vocab)) uint
+    Buffer cuts;            // (batch · (draft_len + 1)) Cut
     Buffer partials;        // (batch · (draft_len + 1), vocab chunks) VocabChoice
     Buffer target_choices;  // (batch, draft_len + 1) VocabChoice
     Buffer draft_choices;   // (batch, draft_len) VocabChoice
@@ -55,7 +58,7 @@ struct RoundForm {
     bool model_drafts = false; // the draft model drafts, for slots whose drafter it is
     bool searches = false;     // afterwards, slots that ask for it get the next round's drafts from their history
     bool edits_logits = false; // penalties and biases, for slots that ask for them
-    bool truncates = false;    // top_k, top_p, min_p, for slots that ask for them
+    Truncation truncation = {}; // top_k, top_p, min_p, for slots that ask for them
     bool sliced = false;       // cut into segments at stage boundaries, for time budgets
 
     auto operator<=>(const RoundForm&) const = default;

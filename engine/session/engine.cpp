@@ -12,6 +12,7 @@ namespace {
 constexpr uint32_t kPageSize = 16;       // tokens
 constexpr uint32_t kPromptChunk = 64;    // rows of one replay
 constexpr uint32_t kDefaultContext = 4096;
+constexpr uint32_t kStagesPerLayer = 10;
 constexpr uint32_t kCommandSlack = 16384; // commands beyond one whole prompt
 
 // Largest power of two of slots whose round fits every binding.
@@ -59,16 +60,30 @@ Result<std::unique_ptr<Engine>> Engine::create(const EngineDesc& desc, const Log
     AUSPEX_TRY(engine->check_fits(desc, models));
     AUSPEX_TRY_ASSIGN(plan, engine->build(desc, models, false));
     engine->plan_ = plan;
+    engine->open_store(desc, models);
     return engine;
+}
+
+// What rounds cost on this device, and how often drafts of this pair are accepted, is kept between runs.
+void Engine::open_store(const EngineDesc& desc, const OpenedModels& models) {
+    auto identity = [](const Checkpoint* model, const LlamaModel* loaded) {
+        return model ? model->name() + ", " + std::to_string(loaded->weights().bytes()) + " bytes" : std::string();
+    };
+    store_ = SpeculationStore(desc.cache_folder);
+    store_key_ = {device_->caps.name, device_->caps.driver, identity(models.target.get(), target_.get()),
+                  identity(models.draft.get(), draft_.get()), std::string(dtype_name(desc.cache_dtype))};
+    planner_->load(store_, store_key_, log_);
 }
 
 Engine::~Engine() {
     if (kernels_) kernels_->save_cache();
+    if (planner_ && !device_->lost()) planner_->save(store_, store_key_, log_);
     take_down();
 }
 
 void Engine::take_down() {
     scheduler_.reset();
+    planner_.reset();
     turns_.reset(); // waits
     buffers_ = {};
     draft_.reset();
@@ -125,6 +140,7 @@ Result<MemoryPlan> Engine::build(const EngineDesc& desc, const OpenedModels& mod
 
     uint64_t row_bytes = LlamaModel::activation_bytes_per_row(target, tuning(), max_context_);
     if (models.draft) row_bytes = std::max(row_bytes, LlamaModel::activation_bytes_per_row(models.draft->config(), tuning(), max_context_));
+    row_bytes = std::max(row_bytes, truncate_words(target.vocab_size) * 4);
     uint32_t batch = choose_batch(device_->caps, target, max_sequences_, max_draft_len_, row_bytes);
     uint32_t replay_rows = static_cast<uint32_t>(std::clamp<uint64_t>(device_->caps.max_storage_buffer_range / row_bytes / 8 * 8, 8, kPromptChunk));
     AUSPEX_TRY(load_model(desc, *models.target, *uploader, std::max(batch * (max_draft_len_ + 1), replay_rows), {0.0f, target_part}, target_));
@@ -138,7 +154,13 @@ Result<MemoryPlan> Engine::build(const EngineDesc& desc, const OpenedModels& mod
     AUSPEX_TRY_ASSIGN(turns, TurnQueue::create(*device_, *memory_, *uploader, *kernels_, round_models, buffers_, {batch, replay_rows, max_commands}));
     turns_ = std::move(turns);
     Scheduler::Limits limits = {max_sequences_, max_context_, max_draft_len_, batch, replay_rows, end_ids_};
-    scheduler_ = std::make_unique<Scheduler>(round_models, *turns_, max_commands, limits);
+    const CostPrior prior = {.target_bytes = target_->weights().bytes(),
+                             .draft_bytes = draft_ ? draft_->weights().bytes() : 0,
+                             .target_stages = kStagesPerLayer * target.n_layers,
+                             .draft_stages = draft_ ? kStagesPerLayer * draft_->config().n_layers : 0,
+                             .is_cpu = device_->caps.type == VK_PHYSICAL_DEVICE_TYPE_CPU};
+    planner_ = std::make_unique<RoundPlanner>(prior, max_draft_len_, draft_ != nullptr);
+    scheduler_ = std::make_unique<Scheduler>(round_models, *turns_, *planner_, max_commands, limits);
 
     uploader.reset(); // its staging buffer goes
     MemoryPlan plan = {.target_weights = target_->weights().bytes(),
@@ -156,20 +178,6 @@ Result<MemoryPlan> Engine::build(const EngineDesc& desc, const OpenedModels& mod
 namespace {
 Status no_tokenizer() {
     return {Code::unsupported, "this engine's model is synthetic and has no tokenizer; give the prompt as token ids"};
-}
-
-// The layout of that name, or the one that the model's own template describes.
-Result<ChatTemplate> choose_layout(const Tokenizer& tokenizer, const std::string& model, const std::optional<std::string>& name) {
-    std::string known;
-    for (ChatTemplate one : {ChatTemplate::llama3, ChatTemplate::llama3_plain, ChatTemplate::llama2, ChatTemplate::zephyr, ChatTemplate::chatml})
-        known += (known.empty() ? "" : ", ") + std::string(chat_template_name(one));
-    if (name) {
-        if (auto chosen = chat_template_by_name(*name)) return *chosen;
-        return Status(Code::invalid_argument, "the chat template is " + in_quotes(*name) + ", expected one of " + known);
-    }
-    if (auto own = recognise_chat_template(tokenizer.chat_template())) return *own;
-    return Status(Code::unsupported, model + ": found " + (tokenizer.chat_template().empty() ? "no chat template" : "a chat template that is not known") +
-                                         "; name the one it was trained with: " + known);
 }
 } // namespace
 
@@ -256,19 +264,9 @@ Status Engine::append_sequence(uint64_t id, SequenceRequest request) {
     return scheduler_->append(id, std::move(request), tokenizer_.get());
 }
 
-Result<std::vector<uint32_t>> Engine::encode_chat(ChatTurn turn, const std::optional<std::string>& layout, bool default_system, bool answer_ended) const {
+Result<std::vector<uint32_t>> Engine::encode_chat(ChatRequest request) const {
     if (!tokenizer_) return no_tokenizer();
-    AUSPEX_TRY_ASSIGN(chosen, choose_layout(*tokenizer_, target_name_, layout));
-    if (default_system && !layout) turn.system = default_system_text(tokenizer_->chat_template());
-    std::vector<ChatPart> parts;
-    if (!turn.first) {
-        parts = chat_closing(chosen);
-        // What the answer ended with stands for the token that would end it.
-        if (answer_ended && !parts.empty() && parts[0].kind == ChatPart::Kind::control) parts.erase(parts.begin());
-    }
-    const std::vector<ChatPart> opening = chat_opening(chosen, turn);
-    parts.insert(parts.end(), opening.begin(), opening.end());
-    return auspex::encode_chat(*tokenizer_, parts);
+    return auspex::encode_chat(*tokenizer_, target_name_, std::move(request));
 }
 
 Status Engine::score(std::span<const uint32_t> tokens, const Scorer::EachRow& each_row, uint32_t chunk) {

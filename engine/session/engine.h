@@ -49,9 +49,8 @@ class Engine {
     Result<uint64_t> create_sequence(SequenceRequest request);
     Result<uint64_t> fork_sequence(uint64_t source, SequenceRequest request);
     Status append_sequence(uint64_t id, SequenceRequest request);
-    // The tokens from the end of the answer before (answer_ended: with its end token) to the assistant's words. `system`
-    // and `layout` none: the model's own; unsupported when that is not known.
-    Result<std::vector<uint32_t>> encode_chat(ChatTurn turn, const std::optional<std::string>& layout, bool default_system, bool answer_ended) const;
+    // The tokens from the end of the answer before to the assistant's words.
+    Result<std::vector<uint32_t>> encode_chat(ChatRequest request) const;
     // Logits of rows [0, tokens.size()), as if they had been generated; see Scorer. Waits.
     Status score(std::span<const uint32_t> tokens, const Scorer::EachRow& each_row, uint32_t chunk = Scorer::kDefaultChunk);
 
@@ -66,6 +65,7 @@ class Engine {
     LlamaModel* draft() { return draft_.get(); }
     const LlamaModel* draft() const { return draft_.get(); }
     RoundBuffers& buffers() { return buffers_; }
+    const RoundPlanner& planner() const { return *planner_; }
     const Tokenizer* tokenizer() const { return tokenizer_.get(); }
     const std::vector<uint32_t>& end_ids() const { return end_ids_; } // tokens that end an answer, ascending
     const Tuning& tuning() const { return kernels_->tuning(); }
@@ -83,6 +83,7 @@ class Engine {
                       std::pair<float, float> progress, std::unique_ptr<LlamaModel>& model); // from, to
     Result<MemoryPlan> build(const EngineDesc& desc, const OpenedModels& models, bool rehearse);
     void take_down(); // what build made
+    void open_store(const EngineDesc& desc, const OpenedModels& models);
     Status check_fits(const EngineDesc& desc, const OpenedModels& models);
     std::string what_fits(const EngineDesc& desc, const OpenedModels& models, const MemoryPlan& plan);
     Status check_tokens(std::span<const uint32_t> tokens) const;
@@ -100,7 +101,10 @@ class Engine {
     std::unique_ptr<LlamaModel> target_, draft_;
     RoundBuffers buffers_;
     std::unique_ptr<TurnQueue> turns_;
+    std::unique_ptr<RoundPlanner> planner_;
     std::unique_ptr<Scheduler> scheduler_;
+    SpeculationStore store_{""};
+    SpeculationKey store_key_;
     uint32_t max_context_ = 0, max_draft_len_ = 0, max_sequences_ = 0;
 };
 

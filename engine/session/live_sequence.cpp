@@ -23,20 +23,51 @@ uint32_t PromptRows::end_of_path(uint32_t row) const {
     return ~0u;
 }
 
-void LiveSequence::apply(const Outcome& outcome, uint64_t time_ns) {
+namespace {
+
+// Where the first of the stop texts begins in `text`; npos: none is there.
+size_t find_stop(const std::string& text, const std::vector<std::string>& stops) {
+    size_t first = std::string::npos;
+    for (const std::string& stop : stops) first = std::min(first, text.find(stop));
+    return first;
+}
+
+// Bytes at the end of `text` that may be the beginning of a stop text.
+size_t undecided_bytes(const std::string& text, const std::vector<std::string>& stops) {
+    size_t longest = 0;
+    for (const std::string& stop : stops)
+        for (size_t n = std::min(text.size(), stop.size() - 1); n > longest; --n)
+            if (text.compare(text.size() - n, n, stop, 0, n) == 0) longest = n;
+    return longest;
+}
+
+} // namespace
+
+void LiveSequence::apply(Outcome outcome, uint64_t time_ns) {
     if (first_token_ns == 0) first_token_ns = time_ns;
     last_token_ns = time_ns;
-    stats.add(outcome);
     for (uint32_t i = 0; i < outcome.n_tokens; ++i) {
-        uint32_t token = outcome.tokens[i];
-        bool is_end = outcome.stop == StopReason::eos && i + 1 == outcome.n_tokens;
-        std::string piece = stream && !is_end ? stream->push(token) : "";
+        const uint32_t token = outcome.tokens[i];
+        const bool is_end = outcome.stop == StopReason::eos && i + 1 == outcome.n_tokens;
+        if (stream && !is_end) undecided += stream->push(token);
+        size_t n_decided = undecided.size() - undecided_bytes(undecided, request.stop_texts);
+        if (const size_t hit = find_stop(undecided, request.stop_texts); hit != std::string::npos) {
+            n_decided = hit;
+            outcome.stop = StopReason::text;
+            outcome.n_tokens = i + 1; // what follows was never said
+        }
         tokens.push_back(token);
-        output.push_back({token, outcome.origin(i), static_cast<uint32_t>(piece.size())});
-        text += piece;
+        output.push_back({token, outcome.origin(i), static_cast<uint32_t>(n_decided)});
+        text.append(undecided, 0, n_decided);
+        undecided.erase(0, n_decided);
     }
+    if (outcome.stop == StopReason::text) {
+        undecided.clear();
+        stream.reset();
+    }
+    stats.add(outcome);
     target_len = outcome.start + outcome.n_tokens;
-    draft_rows = outcome.draft_cache_len;
+    draft_rows = std::min(outcome.draft_cache_len, target_len);
     match_len = outcome.match_len;
     stop = outcome.stop;
     if (stop != StopReason::none) end_text();
@@ -44,9 +75,10 @@ void LiveSequence::apply(const Outcome& outcome, uint64_t time_ns) {
 
 void LiveSequence::end_text() {
     if (!stream) return;
-    std::string rest = stream->finish();
-    if (!output.empty()) output.back().text_bytes += static_cast<uint32_t>(rest.size());
-    text += rest;
+    undecided += stream->finish();
+    if (!output.empty()) output.back().text_bytes += static_cast<uint32_t>(undecided.size());
+    text += undecided;
+    undecided.clear();
 }
 
 void LiveSequence::append(SequenceRequest next, const Tokenizer* tokenizer, uint64_t time_ns) {
@@ -61,6 +93,8 @@ void LiveSequence::append(SequenceRequest next, const Tokenizer* tokenizer, uint
     // Rounds still under way write behind these rows, and before anything that is queued from here on.
     unread_rounds = unread_rows = unread_undrafted = prefilled_n = match_len = 0;
     drafter = told_drafter = Drafter::none;
+    planned = false;
+    if (speculation) speculation->begin_part();
     stop = StopReason::none;
     if (tokenizer) stream.emplace(*tokenizer, false);
     stats = {};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "sequence/sequence.h"
+#include "session/speculation/policy.h"
 #include "tokens/text_stream.h"
 
 #include <deque>
@@ -72,8 +73,11 @@ struct LiveSequence {
     uint32_t unread_rows = 0;     // rows those may add at most
     uint32_t unread_undrafted = 0; // of the unread rounds those that leave the draft cache as it is
     Drafter drafter = Drafter::none; // of the next round
-    uint32_t draft_len = 0;          // … and how many drafts it shall have
-    Drafter told_drafter = Drafter::none; // that the GPU knows of
+    uint32_t draft_len = 0;          // … how many drafts it shall have
+    DraftChoice choice;              // … and what the policy said to it
+    bool planned = false;            // those three are for a round that was not started yet
+    Drafter told_drafter = Drafter::none; // what the GPU knows of them
+    uint32_t told_draft_len = 0;
     uint32_t match_len = 0;       // context tokens of the proposals found at the end of the last round read
     uint64_t last_turn = 0;       // that it took part in
     uint32_t prefilled_n = 0;     // rows read through the target by prompt turns in this life
@@ -82,7 +86,9 @@ struct LiveSequence {
     std::optional<TextStream> stream; // none: the engine has no tokenizer
     std::deque<OutputToken> output;
     std::string text;
+    std::string undecided; // behind `text`: may turn out to be the beginning of a stop text
     SequenceStats stats;
+    std::optional<SequenceSpeculation> speculation; // of all its parts; none before its first round
     uint64_t created_ns = 0, first_round_ns = 0, first_token_ns = 0, last_token_ns = 0;
 
     bool holds() const { return request.max_tokens == kHoldTokens; }
@@ -101,8 +107,8 @@ struct LiveSequence {
     }
 
     // A round's tokens become known; text and statistics follow.
-    void apply(const Outcome& outcome, uint64_t time_ns);
-    // Nothing follows what was generated: an unfinished character ends.
+    void apply(Outcome outcome, uint64_t time_ns);
+    // Nothing follows what was generated: an unfinished character ends, and the beginning of a stop text was none.
     void end_text();
     // Goes on after `request.prompt`, which may be empty. What the caches hold stays; text not yet taken stays too.
     void append(SequenceRequest next, const Tokenizer* tokenizer, uint64_t time_ns);

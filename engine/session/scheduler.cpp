@@ -14,7 +14,6 @@ namespace {
 constexpr uint32_t kRowBucket = 8;        // replay recordings exist per multiple of this many rows
 constexpr uint32_t kCatchUpRows = 16;     // generated tokens replayed per turn
 constexpr uint32_t kCommandReserve = 512; // room that one more slot's pages and state may take
-constexpr uint32_t kHybridMatch = 4;      // tokens of context from which on an n-gram's drafts are preferred to the model's
 } // namespace
 
 Status Scheduler::no_free_slot() const {
@@ -90,7 +89,7 @@ Status Scheduler::set_draft_len(uint64_t id, uint32_t draft_len) {
     LiveSequence* sequence = find(id);
     if (!sequence) return {Code::invalid_argument, "the sequence does not exist"};
     sequence->request.draft_len = draft_len;
-    if (sequence->admitted) writer_.state_word(sequence->slot, AUSPEX_STATE_WORD(draft_len), std::min(draft_len, limits_.max_draft_len));
+    sequence->planned = false;
     return ok_status();
 }
 
@@ -123,7 +122,7 @@ gpu::SlotState Scheduler::initial_state(const LiveSequence& sequence) const {
     state.last_token = sequence.tokens.back();
     state.target_len = static_cast<uint32_t>(sequence.tokens.size()) - 1;
     state.draft_cache_len = sequence.draft_rows;
-    state.draft_len = std::min(request.draft_len, limits_.max_draft_len);
+    state.draft_len = sequence.told_draft_len;
     state.max_generated = request.max_tokens == 0 ? ~0u : request.max_tokens;
     state.max_context = limits_.max_context;
     state.seed_low = static_cast<uint32_t>(request.sampling.seed);
@@ -149,6 +148,7 @@ gpu::SlotState Scheduler::initial_state(const LiveSequence& sequence) const {
 void Scheduler::admit(LiveSequence& sequence) {
     if (sequence.admitted) return;
     sequence.told_drafter = sequence.drafter;
+    sequence.told_draft_len = sequence.draft_len;
     writer_.state(sequence.slot, initial_state(sequence));
     writer_.biases(sequence.slot, sequence.request.sampling.biases);
     writer_.history(sequence.slot, static_cast<uint32_t>(sequence.tokens.size()) - 1, std::span(&sequence.tokens.back(), 1));
@@ -164,29 +164,23 @@ Status Scheduler::map_rows(LiveSequence& sequence, bool of_draft, uint32_t n_row
     return ok_status();
 }
 
-bool Scheduler::lags(const LiveSequence& sequence) const {
+uint32_t Scheduler::lag_rows(const LiveSequence& sequence) const {
+    const uint32_t target_len = sequence.target_len + sequence.unread_undrafted; // at least, by then
     // A round would carry one missing row, but by the row kernels: the prompt's rows are replayed.
     const bool row_of_prompt = sequence.draft_rows < sequence.target_len && sequence.prompt_rows.contains(sequence.draft_rows);
-    const bool by_model = sequence.drafter == Drafter::model || (sequence.holds() && sequence.may_use_model());
-    return by_model && (sequence.target_len + sequence.unread_undrafted > sequence.draft_rows + 1 || row_of_prompt);
+    return target_len > sequence.draft_rows + 1 || row_of_prompt ? target_len - sequence.draft_rows : 0;
 }
 
-void Scheduler::plan_round(LiveSequence& sequence) const {
-    const SequenceRequest& request = sequence.request;
-    const bool found = sequence.match_len > 0;
-    switch (request.drafter) {
-    case DrafterChoice::none: sequence.drafter = Drafter::none; break;
-    case DrafterChoice::model: sequence.drafter = Drafter::model; break;
-    case DrafterChoice::host: sequence.drafter = Drafter::host; break;
-    case DrafterChoice::ngram: sequence.drafter = found ? Drafter::ngram : Drafter::none; break;
-    case DrafterChoice::lookup: sequence.drafter = found ? Drafter::lookup : Drafter::none; break;
-    case DrafterChoice::automatic:
-    case DrafterChoice::hybrid:
-        sequence.drafter = sequence.match_len >= kHybridMatch || (found && !models_.draft) ? Drafter::ngram : models_.draft ? Drafter::model : Drafter::none;
-        break;
-    }
-    sequence.draft_len = sequence.drafter == Drafter::none ? 0 : std::min(request.draft_len, limits_.max_draft_len);
-    if (sequence.draft_len == 0) sequence.drafter = Drafter::none;
+bool Scheduler::lags(const LiveSequence& sequence) const {
+    return sequence.planned && sequence.drafter == Drafter::model && lag_rows(sequence) > 0;
+}
+
+// The GPU is told what differs from what it knows of the slot's next round.
+void Scheduler::tell_plan(LiveSequence& sequence) {
+    if (sequence.told_drafter != sequence.drafter) writer_.state_word(sequence.slot, AUSPEX_STATE_WORD(drafter), static_cast<uint32_t>(sequence.drafter));
+    if (sequence.told_draft_len != sequence.draft_len) writer_.state_word(sequence.slot, AUSPEX_STATE_WORD(draft_len), sequence.draft_len);
+    sequence.told_drafter = sequence.drafter;
+    sequence.told_draft_len = sequence.draft_len;
 }
 
 // The host's drafts for the next round, when there are any. No round of the sequence is under way.
@@ -199,9 +193,9 @@ void Scheduler::ask_host(LiveSequence& sequence, uint32_t draft_len) {
     writer_.state_word(sequence.slot, AUSPEX_STATE_WORD(n_proposed), static_cast<uint32_t>(drafts.size()));
 }
 
-bool Scheduler::ready_for_round(const LiveSequence& sequence) const {
-    if (sequence.stop != StopReason::none || sequence.holds() || !sequence.prompt_read() || lags(sequence)) return false;
-    if (sequence.drafter == Drafter::host && sequence.unread_rounds > 0) return false; // it is asked with all tokens known
+bool Scheduler::awaits_round(const LiveSequence& sequence) const {
+    if (sequence.stop != StopReason::none || sequence.holds() || !sequence.prompt_read()) return false;
+    if (sequence.request.drafter == DrafterChoice::host && sequence.unread_rounds > 0) return false; // it is asked with all tokens known
     // Every queued round gives at least one token: no round is queued that certainly has nothing to do.
     uint64_t at_least = sequence.n_generated() + sequence.unread_rounds;
     if (sequence.request.max_tokens != 0 && at_least >= sequence.request.max_tokens) return false;
@@ -293,14 +287,13 @@ Result<bool> Scheduler::start_replay(TurnKind kind) {
 }
 
 Result<bool> Scheduler::start_round(bool sliced) {
-    Group group;
-    for (auto& [id, sequence] : sequences_)
-        if (ready_for_round(sequence)) group.push_back(&sequence);
-    // Who waited longest goes first when not all fit one batch.
-    std::stable_sort(group.begin(), group.end(), [](const LiveSequence* a, const LiveSequence* b) { return a->last_turn < b->last_turn; });
-    if (group.size() > limits_.max_batch) group.resize(limits_.max_batch);
     RoundForm form = {.sliced = sliced};
-    for (const LiveSequence* sequence : group) form.draft_len = std::max(form.draft_len, sequence->draft_len);
+    Group group;
+    for (auto& [id, sequence] : sequences_) {
+        if (!sequence.planned || sequence.choice.catch_up || !awaits_round(sequence)) continue;
+        group.push_back(&sequence);
+        form.draft_len = std::max(form.draft_len, sequence.draft_len);
+    }
 
     std::vector<TurnEntry> entries;
     uint32_t* batch = reinterpret_cast<uint32_t*>(turns_->next_buffers().batch.mapped());
@@ -308,20 +301,21 @@ Result<bool> Scheduler::start_round(bool sliced) {
         if (writer_.room() < kCommandReserve + 2 * sequence->request.sampling.biases.size()) break;
         uint32_t end = sequence->target_len + sequence->unread_rows + form.draft_len + 1; // rows this round may touch
         if (!map_rows(*sequence, false, end).ok()) continue;                         // pages are on their way back
+        sequence->planned = false;
         const bool by_model = sequence->drafter == Drafter::model;
         if (by_model && !map_rows(*sequence, true, end).ok()) continue;
         admit(*sequence);
-        if (sequence->told_drafter != sequence->drafter) {
-            writer_.state_word(sequence->slot, AUSPEX_STATE_WORD(drafter), static_cast<uint32_t>(sequence->drafter));
-            sequence->told_drafter = sequence->drafter;
-        }
+        tell_plan(*sequence);
         if (sequence->drafter == Drafter::host) ask_host(*sequence, sequence->draft_len);
         form.model_drafts |= by_model;
         form.searches |= sequence->searches();
         form.edits_logits |= sequence->request.sampling.edits_logits();
-        form.truncates |= sequence->request.sampling.truncates();
+        const SamplingParams& sampling = sequence->request.sampling;
+        form.truncation.top_k |= sampling.truncates() && sampling.top_k > 0;
+        form.truncation.top_p |= sampling.truncates() && sampling.top_p < 1;
+        form.truncation.min_p |= sampling.truncates() && sampling.min_p > 0;
         batch[entries.size()] = sequence->slot;
-        entries.push_back({sequence->slot, sequence->id, sequence->life, by_model});
+        entries.push_back({sequence->slot, sequence->id, sequence->life, sequence->choice});
         sequence->unread_rounds += 1;
         sequence->unread_rows += form.draft_len + 1;
         sequence->unread_undrafted += by_model ? 0 : 1;
@@ -337,19 +331,47 @@ Result<bool> Scheduler::start_round(bool sliced) {
 }
 
 Result<bool> Scheduler::start_next(bool sliced) {
-    for (auto& [id, sequence] : sequences_) plan_round(sequence);
     AUSPEX_TRY_ASSIGN(forked, start_forks());
     if (forked) return true;
-    for (TurnKind kind : {TurnKind::target_prompt, TurnKind::draft_prompt, TurnKind::draft_rows}) {
-        if (kind != TurnKind::target_prompt && !models_.draft) break;
-        AUSPEX_TRY_ASSIGN(started, start_replay(kind));
+    AUSPEX_TRY_ASSIGN(read, start_replay(TurnKind::target_prompt));
+    if (read) return true;
+    // What was planned before draft prompts were read comes first; who was not part of it is in the plan after that.
+    for (bool anew : {false, true}) {
+        if (anew) plan_round();
+        for (TurnKind kind : {TurnKind::draft_prompt, TurnKind::draft_rows}) {
+            if (!models_.draft) break;
+            AUSPEX_TRY_ASSIGN(started, start_replay(kind));
+            if (started) return true;
+        }
+        AUSPEX_TRY_ASSIGN(started, start_round(sliced));
         if (started) return true;
     }
-    return start_round(sliced);
+    return false;
+}
+
+void Scheduler::plan_round() {
+    Group group;
+    for (auto& [id, sequence] : sequences_)
+        if (awaits_round(sequence)) group.push_back(&sequence);
+    if (group.empty()) return;
+    // Who waited longest goes first when not all fit one batch.
+    std::stable_sort(group.begin(), group.end(), [](const LiveSequence* a, const LiveSequence* b) { return a->last_turn < b->last_turn; });
+    if (group.size() > limits_.max_batch) group.resize(limits_.max_batch);
+    std::vector<RoundPlanner::Entry> entries;
+    for (LiveSequence* sequence : group) {
+        const uint32_t done = static_cast<uint32_t>(sequence->tokens.size()) + sequence->unread_rounds;
+        uint32_t left = limits_.max_context - std::min(limits_.max_context, done);
+        if (sequence->request.max_tokens != 0) left = std::min(left, sequence->request.max_tokens - std::min(sequence->request.max_tokens, done - sequence->prompt_n));
+        entries.push_back({sequence, lag_rows(*sequence), left});
+        sequence->planned = true;
+    }
+    planner_->plan(entries, std::min(std::bit_ceil(static_cast<uint32_t>(group.size())), limits_.max_batch));
 }
 
 void Scheduler::finish(const Turn& turn, StepResult& result) {
+    if (turn.key.kind == TurnKind::draft_prompt || turn.key.kind == TurnKind::draft_rows) planner_->observe_catch_up(turn);
     if (turn.key.kind != TurnKind::round) return;
+    planner_->observe_times(turn, static_cast<double>(turn.done_ns - std::max(turn.submitted_ns, last_turn_done_ns_)) * 1e-6);
     result.n_rounds_read += 1;
     RoundTimes& times = round_times_[turn.key.round.draft_len];
     times.rounds += 1;
@@ -368,14 +390,18 @@ void Scheduler::finish(const Turn& turn, StepResult& result) {
         if (sequence.life != turn.entries[b].life) continue; // appended to meanwhile
         sequence.unread_rounds -= 1;
         sequence.unread_rows -= turn.key.round.draft_len + 1;
-        sequence.unread_undrafted -= turn.entries[b].by_model ? 0 : 1;
+        sequence.unread_undrafted -= turn.entries[b].choice.source == DraftSource::model ? 0 : 1;
         gpu::RoundRecord record;
         std::memcpy(&record, buffers.records.mapped() + b * sizeof record, sizeof record);
         if (!record.live_before || sequence.stop != StopReason::none) continue;
         sequence.stats.draft_ms += turn.draft_ms;
         sequence.stats.verify_ms += turn.verify_ms;
         sequence.stats.accept_ms += turn.accept_ms;
-        sequence.apply(read_outcome(record), turn.done_ns);
+        const Outcome outcome = read_outcome(record);
+        sequence.apply(outcome, turn.done_ns);
+        // Only the host knows text: rounds under way go on, and nobody reads them.
+        if (sequence.stop == StopReason::text) writer_.state_word(sequence.slot, AUSPEX_STATE_WORD(live), 0);
+        planner_->observe_outcome(sequence, turn.entries[b].choice, outcome);
         // Pages beyond what is kept and what queued rounds may touch go back.
         uint32_t keep = sequence.target_len + sequence.unread_rows + 1;
         models_.target.cache().truncate(sequence.slot, keep, turns_->last_number());
@@ -388,6 +414,7 @@ Status Scheduler::read_done(StepResult& result) {
         AUSPEX_TRY_ASSIGN(done, turns_->poll());
         if (!done) break;
         finish(*done, result);
+        last_turn_done_ns_ = done->done_ns;
     }
     // Also when nothing is in flight: pages may have come back since the last turn was done.
     models_.target.cache().collect(turns_->done_number());

@@ -4,6 +4,7 @@
 
 #include "session/command_writer.h"
 #include "session/live_sequence.h"
+#include "session/round_planner.h"
 #include "session/turn_queue.h"
 
 #include <map>
@@ -24,8 +25,8 @@ class Scheduler {
         uint32_t n_slots, max_context, max_draft_len, max_batch, max_replay_rows;
         std::vector<uint32_t> stop_ids;
     };
-    Scheduler(RoundModels models, TurnQueue& turns, uint32_t max_commands, const Limits& limits)
-        : models_(models), turns_(&turns), writer_(max_commands), limits_(limits), free_slots_(limits.n_slots) {
+    Scheduler(RoundModels models, TurnQueue& turns, RoundPlanner& planner, uint32_t max_commands, const Limits& limits)
+        : models_(models), turns_(&turns), planner_(&planner), writer_(max_commands), limits_(limits), free_slots_(limits.n_slots) {
         for (uint32_t i = 0; i < limits.n_slots; ++i) free_slots_[i] = limits.n_slots - 1 - i;
     }
 
@@ -62,9 +63,11 @@ class Scheduler {
     Result<bool> start_forks();
     Result<bool> start_replay(TurnKind kind);
     Result<bool> start_round(bool sliced);
-    bool ready_for_round(const LiveSequence& sequence) const;
-    bool lags(const LiveSequence& sequence) const;
-    void plan_round(LiveSequence& sequence) const; // its drafter and draft_len
+    bool awaits_round(const LiveSequence& sequence) const; // but for the draft model's lag
+    uint32_t lag_rows(const LiveSequence& sequence) const; // that the draft model must be given before it can draft
+    bool lags(const LiveSequence& sequence) const;         // and is to
+    void plan_round();
+    void tell_plan(LiveSequence& sequence);
     void ask_host(LiveSequence& sequence, uint32_t draft_len);
     bool awaited(uint64_t id) const; // forks wait to be copied from it
     Status map_rows(LiveSequence& sequence, bool of_draft, uint32_t n_rows);
@@ -78,13 +81,14 @@ class Scheduler {
 
     RoundModels models_;
     TurnQueue* turns_;
+    RoundPlanner* planner_;
     CommandWriter writer_;
     Limits limits_;
     std::vector<uint32_t> free_slots_;
     std::map<uint64_t, LiveSequence> sequences_;
     std::set<uint64_t> dying_; // destroyed by the caller, kept until forks of them are copied
     std::map<uint32_t, RoundTimes> round_times_;
-    uint64_t last_round_done_ns_ = 0;
+    uint64_t last_round_done_ns_ = 0, last_turn_done_ns_ = 0;
     uint64_t next_id_ = 1;
 };
 

@@ -130,6 +130,7 @@ Result<double> TurnQueue::submit(double budget_ms, bool at_least_one) {
     bool last = turn.next_segment + buffers.size() == n;
     AUSPEX_TRY(device_->submit(buffers.data(), static_cast<uint32_t>(buffers.size()), last ? fences_[turn.number & 1] : VK_NULL_HANDLE));
     turn.next_segment += static_cast<uint32_t>(buffers.size());
+    if (last) turn.submitted_ns = now_ns();
     return total;
 }
 

@@ -4,6 +4,7 @@
 
 #include "prefill/prefill.h"
 #include "round/round.h"
+#include "session/speculation/policy.h"
 
 #include <deque>
 #include <map>
@@ -25,7 +26,7 @@ struct TurnEntry {
     uint32_t slot;
     uint64_t sequence; // id
     uint32_t life;     // of the sequence
-    bool by_model;     // the draft model may draft for it
+    DraftChoice choice; // whose drafts it was to have
 };
 
 struct Turn {
@@ -37,7 +38,7 @@ struct Turn {
     std::unique_ptr<Recording> once;        // copies are recorded for one use
     uint32_t next_segment = 0;
     double draft_ms = -1, verify_ms = -1, accept_ms = -1; // GPU; < 0: not available
-    uint64_t done_ns = 0;
+    uint64_t submitted_ns = 0, done_ns = 0; // host's clock: all submitted; seen to be complete
 };
 
 class TurnQueue {

@@ -179,6 +179,22 @@ bool looks_like_zephyr(std::string_view jinja) {
     return contains(line, "eos_token") || contains(line, "</s>");
 }
 
+// The layout of that name, or the one that the model's own template describes.
+Result<ChatTemplate> choose_layout(const Tokenizer& tokenizer, const std::string& model,
+                                   const std::optional<std::string>& name) {
+    std::string known;
+    for (const Layout& layout : layouts)
+        known += (known.empty() ? "" : ", ") + std::string(layout.name);
+    if (name) {
+        if (auto chosen = chat_template_by_name(*name)) return *chosen;
+        return Status(Code::invalid_argument,
+                      "the chat template is " + in_quotes(*name) + ", expected one of " + known);
+    }
+    if (auto own = recognise_chat_template(tokenizer.chat_template())) return *own;
+    const char* found = tokenizer.chat_template().empty() ? "no chat template" : "a chat template that is not known";
+    return Status(Code::unsupported, model + ": found " + found + "; name the one it was trained with: " + known);
+}
+
 } // namespace
 
 std::optional<ChatTemplate> chat_template_by_name(std::string_view name) {
@@ -293,6 +309,21 @@ Result<std::vector<uint32_t>> encode_chat(const Tokenizer& tokenizer, const std:
     }
     AUSPEX_TRY(flush());
     return ids;
+}
+
+Result<std::vector<uint32_t>> encode_chat(const Tokenizer& tokenizer, const std::string& model, ChatRequest request) {
+    AUSPEX_TRY_ASSIGN(chosen, choose_layout(tokenizer, model, request.layout));
+    if (request.default_system && !request.layout) request.turn.system = default_system_text(tokenizer.chat_template());
+    std::vector<ChatPart> parts;
+    if (!request.turn.first) {
+        parts = chat_closing(chosen);
+        // What the answer ended with stands for the token that would end it.
+        if (request.answer_ended && !parts.empty() && parts[0].kind == ChatPart::Kind::control)
+            parts.erase(parts.begin());
+    }
+    const std::vector<ChatPart> opening = chat_opening(chosen, request.turn);
+    parts.insert(parts.end(), opening.begin(), opening.end());
+    return encode_chat(tokenizer, parts);
 }
 
 } // namespace auspex

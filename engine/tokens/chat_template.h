@@ -67,4 +67,15 @@ std::string chat_answer(ChatTemplate chat, std::string_view answer);
 // the vocabulary lacks one of the control tokens, and names it.
 Result<std::vector<uint32_t>> encode_chat(const Tokenizer& tokenizer, const std::vector<ChatPart>& parts);
 
+// What is said next in a conversation, and how the model wants it written.
+struct ChatRequest {
+    ChatTurn turn = {};
+    std::optional<std::string> layout = {}; // its name; none: the one that the model's own template describes
+    bool default_system = false; // without a layout by name: the template's own system text takes turn.system's place
+    bool answer_ended = false;   // unless first: the answer before has its end token
+};
+// The tokens from the end of the answer before to the assistant's words. model: its name, for messages.
+// invalid_argument: no such layout; unsupported: the model's own is not known.
+Result<std::vector<uint32_t>> encode_chat(const Tokenizer& tokenizer, const std::string& model, ChatRequest request);
+
 } // namespace auspex

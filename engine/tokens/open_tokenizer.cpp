@@ -2,6 +2,7 @@
 // elsewhere.
 #include "tokens/open_tokenizer.h"
 
+#include "base/catching.h"
 #include "base/platform.h"
 #include "formats/gguf.h"
 #include "formats/json.h"
@@ -10,8 +11,6 @@
 #include "tokens/spelled_tokens.h"
 
 #include <algorithm>
-#include <exception>
-#include <new>
 
 namespace auspex {
 namespace {
@@ -156,14 +155,10 @@ Result<std::unique_ptr<Tokenizer>> open_json_tokenizer(const std::string& folder
 }
 
 Result<std::unique_ptr<Tokenizer>> open_tokenizer(const std::string& model_path) {
-    try {
+    return catching(model_path, "to read the tokenizer", [&]() -> Result<std::unique_ptr<Tokenizer>> {
         if (is_gguf_path(model_path) || has_gguf_magic(model_path)) return open_gguf_tokenizer(model_path);
         return open_in_folder(model_path);
-    } catch (const std::bad_alloc&) {
-        return Status(Code::out_of_host_memory, model_path + ": found no memory to read the tokenizer");
-    } catch (const std::exception& error) {
-        return Status(Code::internal, model_path + ": " + in_quotes(error.what()));
-    }
+    });
 }
 
 } // namespace auspex

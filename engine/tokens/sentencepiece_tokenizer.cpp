@@ -1,5 +1,6 @@
 // Llama's SentencePiece vocabularies. The only file that includes the library; it splits text into pieces and does
 // nothing else. Pieces back to bytes is ours (tokens/text_stream.h), because text must come out as tokens arrive.
+#include "base/catching.h"
 #include "base/platform.h"
 #include "tokens/open_tokenizer.h"
 #include "tokens/sentencepiece_model.h"
@@ -53,16 +54,12 @@ class SentencePieceTokenizer : public Tokenizer {
 
     Result<std::vector<uint32_t>> encode(std::string_view text) const override {
         if (text.size() > max_text_bytes) return text_too_long(text.size());
-        try {
+        return catching("tokenizer", "to split the text", [&]() -> Result<std::vector<uint32_t>> {
             std::vector<int> ids;
             const auto status = processor_->Encode({text.data(), text.size()}, &ids);
             if (!status.ok()) return Status(Code::internal, "tokenizer: " + in_quotes(status.ToString()));
             return std::vector<uint32_t>(ids.begin(), ids.end()); // ids of our own pieces: never negative
-        } catch (const std::bad_alloc&) {
-            return Status(Code::out_of_host_memory, "tokenizer: found no memory to split the text");
-        } catch (const std::exception& error) {
-            return Status(Code::internal, "tokenizer: " + in_quotes(error.what()));
-        }
+        });
     }
 
     std::string piece(uint32_t token) const override {
@@ -139,7 +136,7 @@ Result<std::unique_ptr<Tokenizer>> make_sentencepiece_tokenizer(SentencePieceMod
 
 Result<std::unique_ptr<Tokenizer>> open_sentencepiece_tokenizer(const std::string& folder) {
     const std::string path = folder + "/tokenizer.model";
-    try {
+    return catching(path, "to read it", [&]() -> Result<std::unique_ptr<Tokenizer>> {
         AUSPEX_TRY(check_kind_of_file(folder, path));
         AUSPEX_TRY_ASSIGN(model, read_model(path));
         AUSPEX_TRY_ASSIGN(settings, read_tokenizer_settings(folder));
@@ -152,11 +149,7 @@ Result<std::unique_ptr<Tokenizer>> open_sentencepiece_tokenizer(const std::strin
         if (!settings.eos_spelling.empty()) traits.end_spellings.push_back(std::move(settings.eos_spelling));
         traits.chat_template = std::move(settings.chat_template);
         return make_sentencepiece_tokenizer(std::move(model), std::move(traits), path);
-    } catch (const std::bad_alloc&) {
-        return Status(Code::out_of_host_memory, path + ": found no memory to read it");
-    } catch (const std::exception& error) {
-        return Status(Code::internal, path + ": " + in_quotes(error.what()));
-    }
+    });
 }
 
 } // namespace auspex

@@ -2,11 +2,11 @@
 // because it is the same for every kind of vocabulary: encode_with_controls, and which control tokens end an answer.
 #include "tokens/spelled_tokens.h"
 
+#include "base/catching.h"
 #include "tokens/tokenizer.h"
 
 #include <algorithm>
 #include <iterator>
-#include <new>
 
 namespace auspex {
 
@@ -62,7 +62,7 @@ bool is_end_spelling(std::string_view spelling) {
 Result<std::vector<uint32_t>> Tokenizer::encode_with_controls(std::string_view text) const {
     const SpelledTokens* controls = control_tokens();
     if (!controls || controls->empty() || text.size() > max_text_bytes) return encode(text);
-    try {
+    return catching("tokenizer", "to split the text", [&]() -> Result<std::vector<uint32_t>> {
         std::vector<uint32_t> ids;
         for (size_t at = 0; at < text.size();) {
             const auto match = controls->next(text, at);
@@ -75,9 +75,7 @@ Result<std::vector<uint32_t>> Tokenizer::encode_with_controls(std::string_view t
             at = match ? end + match->length : end;
         }
         return ids;
-    } catch (const std::bad_alloc&) {
-        return Status(Code::out_of_host_memory, "tokenizer: found no memory to split the text");
-    }
+    });
 }
 
 } // namespace auspex

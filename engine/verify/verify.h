@@ -1,7 +1,7 @@
 // K drafts into K + 1 rows of target logits in one pass, reduced to one choice per row. It decides nothing.
 #pragma once
 
-#include "kernels/vocab.h"
+#include "kernels/transforms.h"
 #include "model/llama_forward.h"
 
 namespace auspex {
@@ -14,12 +14,14 @@ struct VerifyBuffers {
     BufferView logits;      // (batch, draft_len + 1, vocab) f32
     BufferView partials;    // (batch · (draft_len + 1), vocab_chunks(vocab)) VocabChoice
     BufferView choices;     // (batch, draft_len + 1) VocabChoice
+    TransformBuffers transforms = {}; // of (batch · (draft_len + 1)) rows
 };
 
 // Layers [begin, end) of the target pass; begin 0 starts with the embedding.
 void record_verify_layers(Recorder& to, const LlamaModel& target, const VerifyBuffers& buffers, uint32_t draft_len,
                           uint32_t batch, uint32_t begin, uint32_t end);
-// Head and reduction, after the last layer.
-void record_verify_head(Recorder& to, const LlamaModel& target, const VerifyBuffers& buffers, uint32_t draft_len, uint32_t batch);
+// Head, transforms and reduction, after the last layer.
+void record_verify_head(Recorder& to, const LlamaModel& target, const VerifyBuffers& buffers, uint32_t draft_len, uint32_t batch,
+                        const TransformForm& transforms);
 
 } // namespace auspex

@@ -2,8 +2,12 @@
 // and draft go through this same expression, so that equal logits give equal bits.
 #include "shared/slot_state.h"
 
+bool row_keeps(float logit, uint id, VocabChoice row) {
+    return logit > row.cut_logit || (logit == row.cut_logit && id <= row.cut_last_id);
+}
+
 float probability(float logit, uint id, float scale, VocabChoice row) {
     precise float z = logit * scale;
     precise float p = exp(z - row.max) / row.sum;
-    return logit > row.cut_logit || (logit == row.cut_logit && id <= row.cut_last_id) ? p : 0.0;
+    return row_keeps(logit, id, row) ? p : 0.0;
 }

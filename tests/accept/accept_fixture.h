@@ -15,6 +15,7 @@ struct AcceptInput {
     std::vector<gpu::RoundSlot> round_slots; // (batch)
     std::vector<float> target, draft;        // (batch, draft_len + 1, vocab), (batch, draft_len, vocab) logits
     std::vector<uint32_t> drafts;            // (batch, draft_len)
+    std::vector<gpu::Cut> target_cuts;       // (batch, draft_len + 1), or none
 
     AcceptInput(uint32_t n, uint32_t k, uint32_t n_tokens, uint32_t stride)
         : batch(n), draft_len(k), vocab(n_tokens), history_stride(stride), states(n), round_slots(n),
@@ -47,15 +48,17 @@ class AcceptFixture : public GpuTest {
                      draft_partials = output<gpu::VocabChoice>(n_draft * chunks);
         const Buffer target_choices = output<gpu::VocabChoice>(n_target),
                      draft_choices = output<gpu::VocabChoice>(n_draft);
+        const Buffer cuts = upload(in.target_cuts);
+        const BufferView target_cuts = in.target_cuts.empty() ? BufferView{} : cuts.view();
         const Buffer history = output<uint32_t>(size_t{n} * in.history_stride), plans = output<gpu::AcceptPlan>(n);
         const Buffer race = output<gpu::RacePartial>(n * chunks), records = output<gpu::RoundRecord>(n);
         run([&](Recorder& to) {
             record_vocab_partials(to, target_logits.view(), state.view(), slots.view(), partials.view(),
-                                  {in.vocab, n_target, in.draft_len + 1, 1, false});
+                                  {in.vocab, n_target, in.draft_len + 1, 1, false, 0, 1, target_cuts});
             record_vocab_partials(to, draft_logits.view(), state.view(), slots.view(), draft_partials.view(),
                                   {in.vocab, n_draft, in.draft_len, 1, false});
             to.cmd.barrier();
-            record_pick(to, partials.view(), target_choices.view(), n_target, in.vocab);
+            record_pick(to, partials.view(), target_choices.view(), n_target, in.vocab, target_cuts);
             record_pick(to, draft_partials.view(), draft_choices.view(), n_draft, in.vocab);
             to.cmd.barrier();
             record_accept(to,

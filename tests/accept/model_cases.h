@@ -3,9 +3,12 @@
 
 #include "reference/accept_rule.h"
 #include "reference/random.h"
+#include "shared/slot_state.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 
 namespace auspex {
 
@@ -16,7 +19,13 @@ constexpr uint32_t kFirstToken = 0; // known before the round
 struct ModelCase {
     const char* name;
     std::vector<float> target, draft;
+    std::vector<uint32_t> proposals = {};                // (vocab): proposed after each token, where drafts are proposed
+    std::vector<gpu::Cut> target_cuts = {}, draft_cuts = {}; // (vocab): of the row after each token, where rows are cut
 };
+
+inline size_t table_size(const std::vector<float>& logits) {
+    return static_cast<size_t>(std::lround(std::sqrt(double(logits.size()))));
+}
 
 // Over 8 tokens.
 inline std::vector<ModelCase> model_cases() {
@@ -61,8 +70,108 @@ inline std::vector<ModelCase> model_cases() {
     return cases;
 }
 
+// Nothing above or below a proposal: the same drafts as a distribution.
+inline void propose(ModelCase& c, const std::vector<uint32_t>& proposals) {
+    const size_t vocab = proposals.size();
+    c.proposals = proposals;
+    c.draft.assign(vocab * vocab, -INFINITY);
+    for (size_t t = 0; t < vocab; ++t)
+        c.draft[t * vocab + proposals[t]] = 0.0f;
+}
+
+// Keeps the `kept` largest logits, lowest ids first among equals; impossible tokens are never kept.
+inline gpu::Cut top_cut(std::span<const float> row, size_t kept) {
+    std::vector<uint32_t> order;
+    for (uint32_t i = 0; i < row.size(); ++i)
+        if (row[i] != -INFINITY) order.push_back(i);
+    std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return row[a] > row[b]; });
+    const uint32_t last = order[std::min(kept, order.size()) - 1];
+    return {row[last], last};
+}
+inline std::vector<gpu::Cut> top_cuts(const std::vector<float>& logits, size_t kept) {
+    const size_t vocab = table_size(logits);
+    std::vector<gpu::Cut> cuts;
+    for (size_t t = 0; t < vocab; ++t)
+        cuts.push_back(top_cut({&logits[t * vocab], vocab}, kept));
+    return cuts;
+}
+
+// What the cuts leave of the logits, as logits: the reference for a case with cuts.
+inline std::vector<float> cut_logits(std::vector<float> logits, const std::vector<gpu::Cut>& cuts) {
+    const size_t vocab = cuts.size();
+    for (size_t t = 0; t < vocab; ++t)
+        for (uint32_t i = 0; i < vocab; ++i) {
+            float& logit = logits[t * vocab + i];
+            if (logit < cuts[t].logit || (logit == cuts[t].logit && i > cuts[t].last_id)) logit = -INFINITY;
+        }
+    return logits;
+}
+
+// Proposals of every quality: the likeliest token, the unlikeliest, an impossible one, and whatever comes.
+inline std::vector<ModelCase> proposal_cases() {
+    std::vector<ModelCase> cases;
+    const std::vector<float> target = model_cases()[0].target;
+    const size_t vocab = table_size(target);
+    for (const char* name : {"good", "bad", "impossible", "some"}) {
+        ModelCase c{name, target, {}};
+        std::vector<uint32_t> next;
+        for (size_t t = 0; t < vocab; ++t) {
+            float* row = &c.target[t * vocab];
+            const auto best = static_cast<uint32_t>(std::max_element(row, row + vocab) - row),
+                       worst = static_cast<uint32_t>(std::min_element(row, row + vocab) - row);
+            if (name[0] == 'i') row[worst] = -INFINITY;
+            next.push_back(name[0] == 'g' ? best : name[0] == 's' ? static_cast<uint32_t>((t + 1) % vocab) : worst);
+        }
+        propose(c, next);
+        cases.push_back(c);
+    }
+    return cases;
+}
+
+// With a draft model and with proposals, as a slot asks.
+inline std::vector<ModelCase> mixed_cases() {
+    const std::vector<ModelCase> all = model_cases(), proposed = proposal_cases();
+    std::vector<ModelCase> cases{all[0], all[1], all[5]};
+    for (size_t i = 0; i < cases.size(); ++i)
+        cases[i].proposals = proposed[i == 1 ? 3 : i].proposals;
+    return cases;
+}
+
+// Many rows with several largest logits, of which the draft likes the last best.
+inline std::vector<ModelCase> tied_cases() {
+    std::vector<ModelCase> cases = mixed_cases();
+    for (ModelCase& c : cases) {
+        for (float& v : c.target)
+            v = std::round(0.7f * v);
+        c.draft = c.target;
+        for (size_t i = 0; i < c.draft.size(); ++i)
+            c.draft[i] += 0.01f * float(i % table_size(c.target));
+    }
+    return cases;
+}
+
+// Rows that are cut, through ties too: a target of 3 to 5 tokens and drafts that reach beyond it, or not far enough.
+inline std::vector<ModelCase> cut_cases() {
+    std::vector<ModelCase> cases = model_cases();
+    cases.erase(cases.begin() + 3, cases.begin() + 5); // disjoint, one-hot
+    const size_t target_kept[] = {3, 4, 5, 3}, draft_kept[] = {5, 3, 4, 3};
+    for (size_t i = 0; i < cases.size(); ++i) {
+        ModelCase& c = cases[i];
+        for (float& v : c.target)
+            v = std::round(v); // ties
+        if (i == 2)
+            c.draft = c.target;
+        else if (i == 3)
+            for (float& v : c.draft)
+                v = std::round(v);
+        c.target_cuts = top_cuts(c.target, target_kept[i]);
+        c.draft_cuts = top_cuts(c.draft, draft_kept[i]);
+    }
+    return cases;
+}
+
 inline reference::Table table_of(const std::vector<float>& logits, float temperature) {
-    const auto vocab = static_cast<size_t>(std::lround(std::sqrt(double(logits.size()))));
+    const size_t vocab = table_size(logits);
     reference::Table table;
     for (size_t t = 0; t < vocab; ++t)
         table.push_back(

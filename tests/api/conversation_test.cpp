@@ -154,6 +154,58 @@ TEST_F(Conversation, TurnsBecomeTokens) {
     EXPECT_EQ(auspex_engine_encode_chat(nullptr, &next, nullptr, 0, &count), AUSPEX_ERROR_INVALID_ARGUMENT);
 }
 
+TEST_F(Conversation, TokenizersEncodeTurnsWithoutAnEngine) {
+    Log log;
+    const auto encode_alone = [&](const auspex_chat_turn* value, std::vector<uint32_t>& tokens) {
+        tokens.assign(256, 0);
+        size_t count = 0;
+        const auspex_status status = auspex_tokenizer_encode_chat(tokenizer_, value, tokens.data(), tokens.size(), &count, Log::write, &log);
+        tokens.resize(status == AUSPEX_OK ? count : 0);
+        return status;
+    };
+    std::vector<uint32_t> tokens;
+    auspex_chat_turn value = turn("Who took my </s> hat?");
+    for (const char* system : {"Be brief.", "", static_cast<const char*>(nullptr)})
+        for (const char* name : {"zephyr", "llama2"}) {
+            value.system = system;
+            value.template_name = name;
+            value.first = 1;
+            ASSERT_EQ(encode_alone(&value, tokens), AUSPEX_OK);
+            EXPECT_EQ(tokens, encode(value));
+            for (uint32_t ended : {0u, 1u}) {
+                value.first = 0;
+                value.answer_ended = ended;
+                ASSERT_EQ(encode_alone(&value, tokens), AUSPEX_OK);
+                EXPECT_EQ(tokens, encode(value));
+            }
+        }
+    EXPECT_TRUE(log.errors.empty());
+
+    // The same refusals, in the same words.
+    auspex_chat_turn silent = turn(nullptr), wrong = turn("x");
+    wrong.header.type = AUSPEX_TYPE_STEP_RESULT;
+    auspex_chat_turn no_such = turn("x"), lacking = turn("x"), own = turn("x");
+    no_such.template_name = "no such";
+    lacking.template_name = "llama3";
+    own.template_name = nullptr; // the bundled pair has none
+    for (const auspex_chat_turn* refused : {&silent, &wrong, &no_such, &lacking, &own, static_cast<auspex_chat_turn*>(nullptr)}) {
+        size_t count = 0;
+        const auspex_status expected = auspex_engine_encode_chat(engine_, refused, nullptr, 0, &count);
+        EXPECT_LT(expected, 0);
+        EXPECT_EQ(encode_alone(refused, tokens), expected);
+        EXPECT_EQ(log.errors, log_.errors);
+        EXPECT_EQ(log.errors.size(), 1u);
+        log.errors.clear();
+        log_.errors.clear();
+    }
+    size_t count = 0;
+    EXPECT_EQ(auspex_tokenizer_encode_chat(tokenizer_, &value, tokens.data(), 2, &count, nullptr, nullptr), AUSPEX_ERROR_CAPACITY);
+    EXPECT_GT(count, 2u);
+    EXPECT_EQ(auspex_tokenizer_encode_chat(tokenizer_, &value, nullptr, 0, nullptr, nullptr, nullptr), AUSPEX_ERROR_INVALID_ARGUMENT);
+    EXPECT_EQ(auspex_tokenizer_encode_chat(nullptr, &value, nullptr, 0, &count, nullptr, nullptr), AUSPEX_ERROR_INVALID_ARGUMENT);
+    EXPECT_EQ(auspex_tokenizer_encode_chat(tokenizer_, &own, nullptr, 0, &count, nullptr, nullptr), AUSPEX_ERROR_UNSUPPORTED);
+}
+
 TEST_F(Conversation, SequencesGoOnAndReadOnlyWhatIsNew) {
     const auto first = encode(turn("Tell me of the sea."));
     auspex_sequence sequence = {0};

@@ -1,5 +1,6 @@
 // Files, the loader and the clock as the operating system gives them. Needs no device.
 #include "base/platform.h"
+#include "base/resident_memory.h"
 
 #include <gtest/gtest.h>
 
@@ -54,6 +55,26 @@ TEST_F(Platform, a_mapping_moves_with_its_owner) {
     owner = std::move(second).value();
     EXPECT_EQ(text_of(owner), "second");
     EXPECT_EQ(owner.path(), path("second"));
+}
+
+TEST_F(Platform, released_pages_are_resident_no_more_and_can_be_read_again) {
+    constexpr size_t bytes = 16u << 20, begin = bytes / 4 + 100, n = bytes / 2; // begins and ends inside of pages
+    std::string text(bytes, ' ');
+    for (size_t i = 0; i < bytes; ++i) text[i] = static_cast<char>(i * 31 >> 8);
+    auto mapped = MappedFile::open(write("pages", text));
+    ASSERT_TRUE(mapped.ok());
+    EXPECT_EQ(text_of(mapped.value()), text);
+    const auto before = test::resident_bytes(path("pages"));
+    if (!before) GTEST_SKIP() << "this system does not tell what is resident";
+    EXPECT_GE(*before, bytes);
+    constexpr size_t part = 65536, huge = 2u << 20; // a page that the range covers in part stays; a huge one goes whole
+    release_pages(mapped.value().bytes().subspan(begin, n));
+    const uint64_t after = test::resident_bytes(path("pages")).value();
+    EXPECT_LE(after, *before - n + 2 * part);
+    EXPECT_GE(after + 2 * huge, *before - n) << "what lies outside of the range stays";
+    release_pages(mapped.value().bytes().subspan(begin, 10));
+    release_pages({});
+    EXPECT_EQ(text_of(mapped.value()), text);
 }
 
 TEST_F(Platform, what_is_no_regular_file_is_not_found) {

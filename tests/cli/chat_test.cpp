@@ -111,6 +111,35 @@ TEST(CliChat, FullContextIsSaid) {
     EXPECT_EQ(chat("Hi\nHi\n", flags).exit_code, kCapacity);
 }
 
+// Loading a large model takes minutes; what its vocabulary already tells comes first.
+TEST(CliChat, AMissingTemplateIsFoundBeforeWeightsAreRead) {
+    const std::string intact = run_cli({"chat", "-m", kTarget}).err;
+    const ModelCopy copy(kTarget);
+    const std::string whole = copy.read("model.safetensors");
+    const auto expect_first = [&](const std::vector<std::string>& flags, const std::string& named) {
+        std::vector<std::string> arguments = {"chat", "-m", copy.path()};
+        arguments.insert(arguments.end(), flags.begin(), flags.end());
+        expect_error(arguments, kFile, named);
+    };
+    for (const bool is_there : {true, false}) {
+        if (is_there)
+            copy.write("model.safetensors", whole.substr(0, whole.size() / 2));
+        else
+            copy.remove("model.safetensors");
+        expect_first({}, "--chat-template");
+        expect_first({"--chat-template", "llama3"}, "<|begin_of_text|>");
+        expect_first({"--chat-template", "llama2"}, "model.safetensors"); // nothing is wrong but the weights
+        const std::string line = run_cli({"chat", "-m", copy.path()}).err;
+        EXPECT_EQ(with(line, copy.path(), kTarget), intact) << "the same words";
+    }
+    copy.write("model.safetensors", whole);
+    copy.write("chat_template.jinja", "{{ messages }}");
+    expect_first({}, "a chat template that is not known");
+    copy.remove("tokenizer.model"); // what else is wrong is told as ever
+    expect_first({}, "tokenizer.model");
+    expect_error({"chat", "-m", "/nonexistent"}, kFile, "/nonexistent: found no such file or folder");
+}
+
 TEST(CliChat, TerminalConversation) {
     CliTerminalSession terminal(chat_with({"-n", "8"}), kTerminal);
     EXPECT_TRUE(terminal.wait_for("/help")) << terminal.shown();

@@ -95,6 +95,26 @@ TEST(Synthetic, pieces_join_to_the_whole) {
     }
 }
 
+TEST(Synthetic, repeats_its_vocabulary_when_asked) {
+    SyntheticModel model = small_model(DType::f16);
+    const auto all = make_synthetic_checkpoint(model);
+    model.distinct_tokens = 7;
+    const auto made = make_synthetic_checkpoint(model);
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    for (const char* name : {"model.embed_tokens.weight", "lm_head.weight"}) {
+        const std::vector<std::byte> rows = read_whole(*made.value(), name), source = read_whole(*all.value(), name);
+        const size_t row = rows.size() / model.config.vocab_size;
+        for (size_t i = 0; i < rows.size(); ++i)
+            ASSERT_EQ(rows[i], source[i % (7 * row)]) << name << ", byte " << i;
+        // In pieces that begin and end anywhere, too.
+        std::vector<std::byte> piece(9 * row + 1);
+        ASSERT_TRUE(made.value()->read(*made.value()->find(name), 5 * row + 3, piece).ok());
+        EXPECT_TRUE(std::equal(piece.begin(), piece.end(), rows.begin() + static_cast<std::ptrdiff_t>(5 * row + 3)));
+    }
+    const std::string up = "model.layers.0.mlp.up_proj.weight";
+    EXPECT_EQ(read_whole(*made.value(), up), read_whole(*all.value(), up));
+}
+
 TEST(Synthetic, is_a_function_of_seed_and_name) {
     SyntheticModel model = small_model(DType::f16);
     const auto first = make_synthetic_checkpoint(model), again = make_synthetic_checkpoint(model);
@@ -170,6 +190,7 @@ TEST(Synthetic, refuses_impossible_models) {
     refused([](SyntheticModel& m) { m.config.head_dim = 96; }, Code::unsupported);
     refused([](SyntheticModel& m) { m.dtype = DType::u32; }, Code::invalid_argument);
     refused([](SyntheticModel& m) { m.dtype = DType::q8_0; }, Code::invalid_argument);
+    refused([](SyntheticModel& m) { m.distinct_tokens = m.config.vocab_size + 1; }, Code::invalid_argument);
     refused([](SyntheticModel& m) { m.scale = 0; }, Code::invalid_argument);
     refused([](SyntheticModel& m) { m.scale = std::numeric_limits<float>::quiet_NaN(); }, Code::invalid_argument);
 }

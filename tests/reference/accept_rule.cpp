@@ -10,6 +10,7 @@ struct Walk {
     const Table& target;
     const Table& draft;
     uint32_t draft_len;
+    double lenience;
     RoundDistribution out;
 
     void emit(std::vector<uint32_t> tokens, const Vector& next, double probability) {
@@ -29,31 +30,31 @@ struct Walk {
         double rejected = 0.0;
         for (uint32_t t = 0; t < q.size(); ++t) {
             if (q[t] == 0.0) continue;
-            const double keep = std::min(1.0, p[t] / q[t]);
+            const double keep = std::min(1.0, p[t] / (lenience * q[t]));
             rejected += q[t] * (1.0 - keep);
             accepted.push_back(t);
             if (keep > 0.0) go(accepted, t, probability * q[t] * keep);
             accepted.pop_back();
         }
-        if (rejected > 0.0) emit(accepted, residual(p, q), probability * rejected);
+        if (rejected > 0.0) emit(accepted, residual(p, q, lenience), probability * rejected);
     }
 };
 
 } // namespace
 
-Vector residual(const Vector& target, const Vector& draft) {
+Vector residual(const Vector& target, const Vector& draft, double lenience) {
     Vector out(target.size());
     double sum = 0.0;
     for (size_t i = 0; i < out.size(); ++i)
-        sum += out[i] = std::max(0.0, target[i] - draft[i]);
+        sum += out[i] = std::max(0.0, target[i] - lenience * draft[i]);
     if (sum == 0.0) return target;
     for (double& v : out)
         v /= sum;
     return out;
 }
 
-RoundDistribution round_distribution(const Table& target, const Table& draft, uint32_t last, uint32_t draft_len) {
-    Walk walk{target, draft, draft_len, {{}, Vector(draft_len + 1, 0.0)}};
+RoundDistribution round_distribution(const Table& target, const Table& draft, uint32_t last, uint32_t draft_len, double lenience) {
+    Walk walk{target, draft, draft_len, lenience, {{}, Vector(draft_len + 1, 0.0)}};
     walk.go({}, last, 1.0);
     return walk.out;
 }

@@ -10,14 +10,15 @@ namespace auspex::reference {
 
 using Table = std::vector<Vector>; // (vocab, vocab), rows sum to one
 
-// norm(max(0, target - draft)); the target itself where the difference is empty.
-Vector residual(const Vector& target, const Vector& draft);
+// norm(max(0, target - lenience · draft)); the target itself where the difference is empty.
+Vector residual(const Vector& target, const Vector& draft, double lenience = 1.0);
 
 struct RoundDistribution {
     std::map<std::vector<uint32_t>, double> emitted; // tokens of a round that starts after `last` → probability
     Vector accepted_len;                             // (draft_len + 1)
 };
-RoundDistribution round_distribution(const Table& target, const Table& draft, uint32_t last, uint32_t draft_len);
+// lenience: of appendix A.5, a factor of the draft's probabilities wherever they meet the target's.
+RoundDistribution round_distribution(const Table& target, const Table& draft, uint32_t last, uint32_t draft_len, double lenience = 1.0);
 
 // (vocab · vocab): the first two tokens after `last` when rounds of draft_len follow each other, first token slowest.
 // The theorem says: target[last][a] · target[a][b].

@@ -1,5 +1,6 @@
 // Which models an engine takes and what it makes of them: padded vocabularies, GGUF files beside folders, weights in other
 // types, progress, end tokens, and conversion to GGUF and back.
+#include "base/resident_memory.h"
 #include "model/model_files.h"
 #include "session/engine_fixture.h"
 #include "session/models/quantize_model.h"
@@ -186,6 +187,23 @@ TEST(Models, conversion_keeps_every_weight_and_token) {
     EXPECT_EQ(quantize_model("/no/such/model", folder.file("x.gguf"), {}, {}, {}).code(), Code::not_found);
     EXPECT_EQ(quantize_model(source, folder.file("x.gguf"), DType::q2_k, {}, {}).code(), Code::unsupported);
     EXPECT_FALSE(std::filesystem::exists(folder.file("x.gguf")));
+}
+
+// A model larger than the memory can be converted: what was written is not kept.
+TEST(Models, conversion_gives_back_what_it_has_read) {
+    TempFolder folder;
+    for (const auto& entry : std::filesystem::directory_iterator(std::string(AUSPEX_PAIR_DIR) + "/target"))
+        std::filesystem::copy_file(entry.path(), folder.file(entry.path().filename().string()));
+    const std::string weights = folder.file("model.safetensors");
+    if (!resident_bytes(weights)) GTEST_SKIP() << "this system does not tell what is resident";
+    for (std::optional<DType> type : {std::optional<DType>(), std::optional(DType::q8_0)}) {
+        uint64_t most = 0, last = 0;
+        const auto watch = [&](float) { most = std::max(most, last = resident_bytes(weights).value()); };
+        const Status status = quantize_model(folder.path(), folder.file("model.gguf"), type, watch, {});
+        ASSERT_TRUE(status.ok()) << status.message();
+        EXPECT_LT(most, std::filesystem::file_size(weights) / 2);
+        EXPECT_LT(last, std::filesystem::file_size(weights) / 4);
+    }
 }
 
 // Byte-level BPE with its merges and added tokens, and Llama 3's rope as a tensor of divisors.

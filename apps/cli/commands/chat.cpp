@@ -240,6 +240,7 @@ class Chat {
 } // namespace
 
 int chat(const ChatOptions& options) {
+    check_speaks(options.models.target, options.format); // loading takes long
     Client::Request request{options.models};
     request.max_draft_len = std::max(kUsualMaxDraftLen, options.sampling.max_draft_len());
     Client client(request);

@@ -7,9 +7,7 @@
 
 namespace auspex::cli {
 
-Conversation::Conversation(Client& client, const ChatFormat& layout) : client_(client), layout_(layout) {
-    encode_turn(client_, layout_, "?", Place::first);
-}
+Conversation::Conversation(Client& client, const ChatFormat& layout) : client_(client), layout_(layout) {}
 
 Conversation::~Conversation() {
     if (!has_begun()) return;

@@ -18,7 +18,7 @@ struct ConversationStats {
 
 class Conversation {
   public:
-    // Throws at once when the model has no layout for conversations.
+    // layout: one that check_speaks let pass.
     Conversation(Client& client, const ChatFormat& layout);
     ~Conversation();
     Conversation(const Conversation&) = delete;

@@ -50,12 +50,14 @@ Result<std::unique_ptr<Checkpoint>> quantize_checkpoint(std::unique_ptr<Checkpoi
 
 // Random weights of a given shape, made as they are read and a pure function of (seed, tensor name, element index).
 // `scale` is the standard deviation of matrix elements (norm weights are 1 plus a tenth of that). dtype: f16 or bf16 or
-// f32. untied models get "lm_head.weight".
+// f32. untied models get "lm_head.weight". distinct_tokens, unless 0: token i's rows of embedding and head are those of
+// token i % distinct_tokens, so that logits tie exactly.
 struct SyntheticModel {
     LlamaConfig config;
     DType dtype = DType::f16;
     uint64_t seed = 1;
     float scale = 0.02f;
+    uint32_t distinct_tokens = 0; // ≤ vocab_size
 };
 Result<std::unique_ptr<Checkpoint>> make_synthetic_checkpoint(const SyntheticModel& model);
 

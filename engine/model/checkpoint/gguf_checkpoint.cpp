@@ -1,13 +1,13 @@
 // GGUF files as a checkpoint: every tensor of a Llama found, checked for shape, type and place, and read in place under
 // its Hugging Face name. The bytes of blocks stay as they are; decoding them is tensor/'s business.
+#include "base/catching.h"
 #include "base/checked.h"
 #include "formats/gguf.h"
-#include "model/checkpoint/checkpoint.h"
+#include "model/checkpoint/mapped_checkpoint.h"
 #include "model/checkpoint/tensor_roles.h"
 
 #include <algorithm>
 #include <cstring>
-#include <exception>
 
 namespace auspex {
 namespace {
@@ -64,74 +64,6 @@ std::string shape_text(const std::vector<uint64_t>& shape) {
         text += (text.size() > 1 ? ", " : "") + std::to_string(dim);
     return text + ")";
 }
-
-class GgufCheckpoint : public Checkpoint {
-  public:
-    // A tensor and where it lies. paired_rows: its heads of this many rows rotate adjacent pairs in the file
-    // (0: the rows are in order).
-    struct Placed {
-        TensorInfo info;
-        std::span<const std::byte> bytes;
-        uint32_t paired_rows = 0;
-    };
-
-    GgufCheckpoint(std::string name, LlamaConfig config, std::vector<GgufFile> files, std::vector<Placed> tensors)
-        : name_(std::move(name)), config_(std::move(config)), files_(std::move(files)), tensors_(std::move(tensors)) {
-        std::sort(tensors_.begin(), tensors_.end(),
-                  [](const Placed& a, const Placed& b) { return a.info.name < b.info.name; });
-    }
-
-    const LlamaConfig& config() const override { return config_; }
-    const std::string& name() const override { return name_; }
-
-    const TensorInfo* find(std::string_view tensor_name) const override {
-        const Placed* placed = find_placed(tensor_name);
-        return placed ? &placed->info : nullptr;
-    }
-
-    Status read(const TensorInfo& tensor, uint64_t offset, std::span<std::byte> out) const override {
-        const Placed* placed = find_placed(tensor.name);
-        if (!placed || offset > placed->bytes.size() || out.size() > placed->bytes.size() - offset)
-            return {Code::internal, name_ + ": read outside of tensor " + in_quotes(tensor.name)};
-        if (placed->paired_rows != 0) {
-            read_paired(*placed, offset, out);
-        } else if (!out.empty()) {
-            std::memcpy(out.data(), placed->bytes.data() + offset, out.size());
-        }
-        return ok_status();
-    }
-
-    void release(const TensorInfo& tensor) const override {
-        if (const Placed* placed = find_placed(tensor.name)) release_pages(placed->bytes);
-    }
-
-  private:
-    const Placed* find_placed(std::string_view name) const {
-        const auto it = std::lower_bound(tensors_.begin(), tensors_.end(), name,
-                                         [](const Placed& one, std::string_view key) { return one.info.name < key; });
-        return it == tensors_.end() || it->info.name != name ? nullptr : &*it;
-    }
-
-    // Row (head, half a, i) of a model that rotates halves is row (head, i, a) of the file.
-    // Source: llama.cpp's converter, LlamaModel.permute.
-    static void read_paired(const Placed& placed, uint64_t offset, std::span<std::byte> out) {
-        const uint64_t row_bytes = placed.bytes.size() / placed.info.shape[0];
-        const uint64_t head_rows = placed.paired_rows, half = head_rows / 2;
-        while (!out.empty()) {
-            const uint64_t row = offset / row_bytes, skip = offset % row_bytes, in_head = row % head_rows;
-            const uint64_t file_row = row - in_head + 2 * (in_head % half) + in_head / half;
-            const uint64_t n = std::min<uint64_t>(out.size(), row_bytes - skip);
-            std::memcpy(out.data(), placed.bytes.data() + file_row * row_bytes + skip, n);
-            out = out.subspan(n);
-            offset += n;
-        }
-    }
-
-    std::string name_;
-    LlamaConfig config_;
-    std::vector<GgufFile> files_;
-    std::vector<Placed> tensors_; // sorted by name
-};
 
 // ---- shards ---------------------------------------------------------------------------------------------------------
 
@@ -252,14 +184,15 @@ class Index {
 };
 
 // Takes the tensor of a role, with everything it claims checked against the config.
-Result<GgufCheckpoint::Placed> take(Index& index, const LlamaConfig& config, const TensorRole& role,
-                                    const std::string& gguf_name, const std::string& name, const std::string& path) {
+Result<MappedTensor> take(Index& index, const LlamaConfig& config, const TensorRole& role,
+                          const std::string& name_in_file, const std::string& name, const std::string& path) {
     std::vector<uint64_t> shape = {size_of(config, role.rows)};
     if (role.cols != Dim::none) shape.push_back(size_of(config, role.cols));
-    Index::Entry* entry = index.find(gguf_name);
+    Index::Entry* entry = index.find(name_in_file);
     if (!entry)
-        return Status(Code::bad_file, path + ": found no tensor " + in_quotes(gguf_name) + ", expected one of shape " +
-                                          shape_text(shape) + "; the file is incomplete or not a Llama's");
+        return Status(Code::bad_file, path + ": found no tensor " + in_quotes(name_in_file) +
+                                          ", expected one of shape " + shape_text(shape) +
+                                          "; the file is incomplete or not a Llama's");
     entry->taken = true;
     const GgufTensor& tensor = *entry->tensor;
     const std::string at = " at tensor " + in_quotes(tensor.name);
@@ -284,7 +217,7 @@ Result<GgufCheckpoint::Placed> take(Index& index, const LlamaConfig& config, con
     const auto bytes = checked_mul(file_row_bytes(*dtype, cols), vector ? 1 : shape[0]);
     if (!bytes) return Status(Code::bad_file, file + ": found a size above 2^64" + at + ", expected a smaller tensor");
     AUSPEX_TRY_ASSIGN(place, entry->file->tensor_bytes(tensor, *bytes));
-    return GgufCheckpoint::Placed{
+    return MappedTensor{
         {name, *dtype, std::move(shape), *bytes}, place, role.order == RowOrder::same ? 0 : config.head_dim};
 }
 
@@ -320,33 +253,27 @@ Result<std::unique_ptr<Checkpoint>> open_files(const std::string& path) {
     Index index;
     AUSPEX_TRY(index.add(files));
     AUSPEX_TRY(complete_config(index, config, path));
-    std::vector<GgufCheckpoint::Placed> tensors;
-    const auto add = [&](const TensorRole& role, const std::string& gguf_prefix, const std::string& prefix) -> Status {
-        AUSPEX_TRY_ASSIGN(placed, take(index, config, role, gguf_prefix + role.gguf, prefix + role.huggingface, path));
-        tensors.push_back(std::move(placed));
+    std::vector<MappedTensor> tensors;
+    const auto add = [&](const TensorRole& role, const std::string& name_in_file, const std::string& name) -> Status {
+        AUSPEX_TRY_ASSIGN(tensor, take(index, config, role, name_in_file, name, path));
+        tensors.push_back(std::move(tensor));
         return ok_status();
     };
-    AUSPEX_TRY(add(embedding_role, "", ""));
+    AUSPEX_TRY(add(embedding_role, embedding_role.gguf, embedding_role.huggingface));
     for (uint32_t i = 0; i < config.n_layers; ++i)
         for (const TensorRole& role : layer_roles)
-            AUSPEX_TRY(add(role, "blk." + std::to_string(i) + ".", "model.layers." + std::to_string(i) + "."));
-    AUSPEX_TRY(add(norm_role, "", ""));
-    if (!config.tied_embedding) AUSPEX_TRY(add(head_role, "", ""));
+            AUSPEX_TRY(add(role, gguf_name(role, i), huggingface_name(role, i)));
+    AUSPEX_TRY(add(norm_role, norm_role.gguf, norm_role.huggingface));
+    if (!config.tied_embedding) AUSPEX_TRY(add(head_role, head_role.gguf, head_role.huggingface));
     AUSPEX_TRY(index.check_all_taken());
     return std::unique_ptr<Checkpoint>(
-        std::make_unique<GgufCheckpoint>(path, std::move(config), std::move(files), std::move(tensors)));
+        std::make_unique<FilesCheckpoint<GgufFile>>(path, std::move(config), std::move(files), std::move(tensors)));
 }
 
 } // namespace
 
 Result<std::unique_ptr<Checkpoint>> open_gguf_checkpoint(const std::string& path) {
-    try {
-        return open_files(path);
-    } catch (const std::bad_alloc&) {
-        return Status(Code::out_of_host_memory, path + ": found no memory to open it");
-    } catch (const std::exception& error) {
-        return Status(Code::internal, path + ": " + in_quotes(error.what()));
-    }
+    return catching(path, "to open it", [&] { return open_files(path); });
 }
 
 } // namespace auspex

@@ -1,5 +1,6 @@
 // The values of a GGUF file as a LlamaConfig. Keys that would change the arithmetic and that the forward pass does not
 // have are refused by name; what only tensors can say (vocabulary rows, tied output) is left to gguf_checkpoint.cpp.
+#include "base/catching.h"
 #include "formats/gguf.h"
 #include "model/llama_config.h"
 
@@ -7,7 +8,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <exception>
 
 namespace auspex {
 namespace {
@@ -213,7 +213,7 @@ Status read_special_ids(const Keys& keys, LlamaConfig& out) {
 } // namespace
 
 Result<LlamaConfig> read_gguf_config(const GgufContents& contents, const std::string& path) {
-    try {
+    return catching(path, "to read it", [&]() -> Result<LlamaConfig> {
         const Keys keys(contents, path);
         const std::string rms_eps = llama("attention.layer_norm_rms_epsilon");
         LlamaConfig config;
@@ -225,11 +225,7 @@ Result<LlamaConfig> read_gguf_config(const GgufContents& contents, const std::st
         AUSPEX_TRY(read_rope(keys, config));
         AUSPEX_TRY(read_special_ids(keys, config));
         return config;
-    } catch (const std::bad_alloc&) {
-        return Status(Code::out_of_host_memory, path + ": found no memory to read it");
-    } catch (const std::exception& error) {
-        return Status(Code::internal, path + ": " + in_quotes(error.what()));
-    }
+    });
 }
 
 } // namespace auspex

@@ -1,14 +1,13 @@
 // A Hugging Face folder as a checkpoint: config.json beside model.safetensors, or beside shards and the index that
 // names them. Files are mapped and read in place; what a safetensors header may claim is safetensors.cpp's business.
+#include "base/catching.h"
 #include "base/platform.h"
 #include "formats/gguf.h"
 #include "formats/json.h"
-#include "model/checkpoint/checkpoint.h"
+#include "model/checkpoint/mapped_checkpoint.h"
 #include "model/checkpoint/safetensors.h"
 
 #include <algorithm>
-#include <cstring>
-#include <exception>
 #include <filesystem>
 #include <map>
 
@@ -21,53 +20,6 @@ constexpr std::string_view weights_name = "model.safetensors";
 constexpr std::string_view index_name = "model.safetensors.index.json";
 constexpr uint64_t max_index_bytes = 2u << 20; // of the largest Llama: 0.1 MB; the tree costs up to 30 times the text
 constexpr size_t max_shards = 1024;
-
-// A weight and the bytes of its file.
-struct Placed {
-    TensorInfo info;
-    std::span<const std::byte> bytes;
-    size_t file;
-};
-
-class HuggingfaceCheckpoint : public Checkpoint {
-  public:
-    HuggingfaceCheckpoint(std::string folder, LlamaConfig config, std::vector<SafetensorsFile> files,
-                          std::vector<Placed> tensors)
-        : name_(std::move(folder)), config_(std::move(config)), files_(std::move(files)), tensors_(std::move(tensors)) {
-    }
-
-    const LlamaConfig& config() const override { return config_; }
-    const std::string& name() const override { return name_; }
-
-    const TensorInfo* find(std::string_view tensor_name) const override {
-        const Placed* placed = find_placed(tensor_name);
-        return placed ? &placed->info : nullptr;
-    }
-
-    Status read(const TensorInfo& tensor, uint64_t offset, std::span<std::byte> out) const override {
-        const Placed* placed = find_placed(tensor.name);
-        if (!placed || offset > placed->bytes.size() || out.size() > placed->bytes.size() - offset)
-            return {Code::internal, name_ + ": read outside of tensor " + in_quotes(tensor.name)};
-        if (!out.empty()) std::memcpy(out.data(), placed->bytes.data() + offset, out.size());
-        return ok_status();
-    }
-
-    void release(const TensorInfo& tensor) const override {
-        if (const Placed* placed = find_placed(tensor.name)) release_pages(placed->bytes);
-    }
-
-  private:
-    const Placed* find_placed(std::string_view name) const {
-        const auto it = std::lower_bound(tensors_.begin(), tensors_.end(), name,
-                                         [](const Placed& one, std::string_view key) { return one.info.name < key; });
-        return it == tensors_.end() || it->info.name != name ? nullptr : &*it;
-    }
-
-    std::string name_;
-    LlamaConfig config_;
-    std::vector<SafetensorsFile> files_;
-    std::vector<Placed> tensors_; // sorted by name
-};
 
 // The file in `folder` that a user may have meant, or an empty text: GGUF before pickles, then the first by name. Looks
 // at a bounded number of entries.
@@ -182,6 +134,34 @@ Result<std::vector<SafetensorsFile>> open_shards(const std::string& folder, std:
     return files;
 }
 
+// The weights of all files by name, each in one file only.
+Result<std::vector<MappedTensor>> list_tensors(const std::vector<SafetensorsFile>& files,
+                                               const std::vector<std::string>& paths) {
+    struct Placed {
+        MappedTensor tensor;
+        size_t file;
+    };
+    std::vector<Placed> placed;
+    for (size_t i = 0; i < files.size(); ++i) {
+        AUSPEX_TRY(check_weight_types(files[i], paths[i]));
+        for (const SafetensorsEntry& entry : files[i].entries())
+            if (entry.dtype)
+                placed.push_back(
+                    {{{entry.name, *entry.dtype, entry.shape, entry.end - entry.begin}, files[i].bytes(entry)}, i});
+    }
+    std::sort(placed.begin(), placed.end(),
+              [](const Placed& a, const Placed& b) { return a.tensor.info.name < b.tensor.info.name; });
+    std::vector<MappedTensor> tensors;
+    for (size_t i = 0; i < placed.size(); ++i) {
+        if (i > 0 && placed[i].tensor.info.name == tensors.back().info.name)
+            return Status(Code::bad_file, paths[placed[i].file] + ": found the tensor " +
+                                              in_quotes(tensors.back().info.name) + " also in " +
+                                              paths[placed[i - 1].file] + ", expected it once; fetch both again");
+        tensors.push_back(std::move(placed[i].tensor));
+    }
+    return tensors;
+}
+
 Result<std::unique_ptr<Checkpoint>> open_folder(const std::string& folder) {
     AUSPEX_TRY(check_folder(folder));
     AUSPEX_TRY_ASSIGN(config, read_llama_config(folder));
@@ -196,35 +176,15 @@ Result<std::unique_ptr<Checkpoint>> open_folder(const std::string& folder) {
         AUSPEX_TRY_ASSIGN(shards, open_shards(folder, paths));
         files = std::move(shards);
     }
-    std::vector<Placed> tensors;
-    for (size_t i = 0; i < files.size(); ++i) {
-        AUSPEX_TRY(check_weight_types(files[i], paths[i]));
-        for (const SafetensorsEntry& entry : files[i].entries())
-            if (entry.dtype)
-                tensors.push_back(
-                    {{entry.name, *entry.dtype, entry.shape, entry.end - entry.begin}, files[i].bytes(entry), i});
-    }
-    std::sort(tensors.begin(), tensors.end(),
-              [](const Placed& a, const Placed& b) { return a.info.name < b.info.name; });
-    for (size_t i = 1; i < tensors.size(); ++i)
-        if (tensors[i].info.name == tensors[i - 1].info.name)
-            return Status(Code::bad_file, paths[tensors[i].file] + ": found the tensor " +
-                                              in_quotes(tensors[i].info.name) + " also in " +
-                                              paths[tensors[i - 1].file] + ", expected it once; fetch both again");
-    return std::unique_ptr<Checkpoint>(
-        std::make_unique<HuggingfaceCheckpoint>(folder, std::move(config), std::move(files), std::move(tensors)));
+    AUSPEX_TRY_ASSIGN(tensors, list_tensors(files, paths));
+    return std::unique_ptr<Checkpoint>(std::make_unique<FilesCheckpoint<SafetensorsFile>>(
+        folder, std::move(config), std::move(files), std::move(tensors)));
 }
 
 } // namespace
 
 Result<std::unique_ptr<Checkpoint>> open_huggingface_checkpoint(const std::string& folder) {
-    try {
-        return open_folder(folder);
-    } catch (const std::bad_alloc&) {
-        return Status(Code::out_of_host_memory, folder + ": found no memory to open it");
-    } catch (const std::exception& error) {
-        return Status(Code::internal, folder + ": " + in_quotes(error.what()));
-    }
+    return catching(folder, "to open it", [&] { return open_folder(folder); });
 }
 
 } // namespace auspex

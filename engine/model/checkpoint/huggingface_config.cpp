@@ -2,11 +2,11 @@
 // range. What the forward pass cannot do is refused here by name, so that nothing runs and is silently wrong.
 #include "model/llama_config.h"
 
+#include "base/catching.h"
 #include "base/platform.h"
 #include "formats/json.h"
 
 #include <algorithm>
-#include <exception>
 #include <optional>
 
 namespace auspex {
@@ -247,7 +247,7 @@ Status read_special_ids(const json& root, const std::string& where, const std::s
 
 Result<LlamaConfig> read_llama_config(const std::string& folder) {
     const std::string where = folder + "/config.json";
-    try {
+    return catching(where, "to read it", [&]() -> Result<LlamaConfig> {
         AUSPEX_TRY_ASSIGN(root, read_json_object(where, max_json_bytes));
         AUSPEX_TRY(check_architecture(root, where));
         AUSPEX_TRY(check_features(root, where));
@@ -259,11 +259,7 @@ Result<LlamaConfig> read_llama_config(const std::string& folder) {
         AUSPEX_TRY(read_special_ids(root, where, folder, config));
         AUSPEX_TRY(check_llama_config(config, where));
         return config;
-    } catch (const std::bad_alloc&) {
-        return Status(Code::out_of_host_memory, where + ": found no memory to read it");
-    } catch (const std::exception& error) {
-        return Status(Code::internal, where + ": " + in_quotes(error.what()));
-    }
+    });
 }
 
 } // namespace auspex

@@ -1,10 +1,10 @@
 // Which reader a path is for, and what to say when there is none. Reading is theirs.
+#include "base/catching.h"
 #include "base/platform.h"
 #include "formats/gguf.h"
 #include "model/checkpoint/checkpoint.h"
 
 #include <algorithm>
-#include <exception>
 #include <filesystem>
 
 namespace auspex {
@@ -39,7 +39,7 @@ Result<std::unique_ptr<Checkpoint>> open_file(const std::string& path) {
 } // namespace
 
 Result<std::unique_ptr<Checkpoint>> open_checkpoint(const std::string& path) {
-    try {
+    return catching(path, "to open it", [&]() -> Result<std::unique_ptr<Checkpoint>> {
         std::error_code error;
         if (std::filesystem::is_directory(path, error)) return open_huggingface_checkpoint(path);
         if (!path_exists(path))
@@ -47,11 +47,7 @@ Result<std::unique_ptr<Checkpoint>> open_checkpoint(const std::string& path) {
                           path + ": found no such file or folder, expected a GGUF file or a Hugging Face folder; "
                                  "check the path");
         return open_file(path);
-    } catch (const std::bad_alloc&) {
-        return Status(Code::out_of_host_memory, path + ": found no memory to open it");
-    } catch (const std::exception& error) {
-        return Status(Code::internal, path + ": " + in_quotes(error.what()));
-    }
+    });
 }
 
 } // namespace auspex

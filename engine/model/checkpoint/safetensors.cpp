@@ -2,13 +2,13 @@
 // the first deviation ends the reading. All arithmetic on its numbers is checked.
 #include "model/checkpoint/safetensors.h"
 
+#include "base/catching.h"
 #include "base/checked.h"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstring>
-#include <exception>
 
 namespace auspex {
 namespace {
@@ -266,7 +266,7 @@ Result<std::span<const std::byte>> find_header(std::span<const std::byte> file, 
 } // namespace
 
 Result<std::vector<SafetensorsEntry>> parse_safetensors(std::span<const std::byte> file, const std::string& path) {
-    try {
+    return catching(path, "for its header", [&]() -> Result<std::vector<SafetensorsEntry>> {
         AUSPEX_TRY_ASSIGN(header, find_header(file, path));
         const auto* text = reinterpret_cast<const char*>(header.data());
         HeaderEvents events;
@@ -288,11 +288,7 @@ Result<std::vector<SafetensorsEntry>> parse_safetensors(std::span<const std::byt
             entry.end += data_begin;
         }
         return entries;
-    } catch (const std::bad_alloc&) {
-        return Status(Code::out_of_host_memory, path + ": found no memory for its header");
-    } catch (const std::exception& error) {
-        return Status(Code::internal, path + ": " + in_quotes(error.what()));
-    }
+    });
 }
 
 Result<SafetensorsFile> SafetensorsFile::open(const std::string& path) {

@@ -1,13 +1,13 @@
 // Random weights of a given shape, for measuring and testing shapes without a file. Fast enough to be made while they
 // are uploaded: one hash per four elements, each 16 bits of it choosing from a table of normal quantiles.
+#include "base/catching.h"
 #include "model/checkpoint/checkpoint.h"
+#include "tensor/half.h"
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <cstring>
-#include <exception>
 #include <memory>
 
 namespace auspex {
@@ -32,24 +32,6 @@ std::array<double, table_size> normal_quantiles() {
         table[table_size - 1 - i] = -low;
     }
     return table;
-}
-
-// Round to nearest even; inputs are finite and far below the f16 maximum, subnormals included.
-uint16_t f16_bits(float value) {
-    const uint32_t bits = std::bit_cast<uint32_t>(value);
-    const uint32_t sign = bits >> 16 & 0x8000u;
-    const float magnitude = std::fabs(value);
-    if (magnitude >= 65504.0f) return static_cast<uint16_t>(sign | 0x7bffu);
-    const int exponent = std::max(std::ilogb(magnitude == 0.0f ? 1e-10f : magnitude), -14);
-    const float step = std::ldexp(1.0f, exponent - 10);
-    const auto units = static_cast<uint32_t>(std::nearbyint(magnitude / step)); // 1024…2048, below 1024 if subnormal
-    const uint32_t biased = static_cast<uint32_t>(exponent + 14) << 10; // the 1024 adds the missing exponent step
-    return static_cast<uint16_t>(sign | (biased + units));
-}
-
-uint16_t bf16_bits(float value) {
-    const uint32_t bits = std::bit_cast<uint32_t>(value);
-    return static_cast<uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
 // splitmix64's finaliser (Steele, Lea, Flood 2014): a bijection that scatters neighbouring counters.
@@ -120,6 +102,28 @@ class SyntheticCheckpoint : public Checkpoint {
     Status read(const TensorInfo& tensor, uint64_t offset, std::span<std::byte> out) const override {
         if (offset > tensor.bytes || out.size() > tensor.bytes - offset)
             return {Code::internal, name_ + ": read outside of tensor " + in_quotes(tensor.name)};
+        const uint64_t distinct_rows = has_token_rows(tensor) ? model_.distinct_tokens : 0;
+        if (distinct_rows == 0) {
+            make(tensor, offset, out);
+            return ok_status();
+        }
+        const uint64_t period = tensor.bytes / tensor.shape[0] * distinct_rows;
+        while (!out.empty()) {
+            const uint64_t within = offset % period;
+            const auto n = static_cast<size_t>(std::min<uint64_t>(out.size(), period - within));
+            make(tensor, within, out.first(n));
+            out = out.subspan(n);
+            offset += n;
+        }
+        return ok_status();
+    }
+
+  private:
+    static bool has_token_rows(const TensorInfo& tensor) {
+        return tensor.name == "model.embed_tokens.weight" || tensor.name == "lm_head.weight";
+    }
+
+    void make(const TensorInfo& tensor, uint64_t offset, std::span<std::byte> out) const {
         const uint64_t key = name_key(model_.seed, tensor.name);
         const bool norm = tensor.shape.size() == 1;
         if (model_.dtype == DType::f32) {
@@ -127,10 +131,8 @@ class SyntheticCheckpoint : public Checkpoint {
         } else {
             make_bytes(norm ? narrow_->norm : narrow_->matrix, key, offset, out);
         }
-        return ok_status();
     }
 
-  private:
     void make_tables() {
         const auto quantiles = normal_quantiles();
         (model_.dtype == DType::f32 ? void(wide_ = std::make_unique<Tables<float>>())
@@ -142,7 +144,7 @@ class SyntheticCheckpoint : public Checkpoint {
                 wide_->matrix[i] = matrix;
                 wide_->norm[i] = norm;
             } else {
-                const auto round = model_.dtype == DType::f16 ? f16_bits : bf16_bits;
+                const auto round = model_.dtype == DType::f16 ? float_to_half : float_to_bfloat;
                 narrow_->matrix[i] = round(matrix);
                 narrow_->norm[i] = round(norm);
             }
@@ -199,11 +201,13 @@ Result<std::unique_ptr<Checkpoint>> make_synthetic_checkpoint(const SyntheticMod
     if (!(model.scale > 0.0f && model.scale <= 100.0f))
         return Status(Code::invalid_argument, where + ": found scale " + std::to_string(model.scale) +
                                                   ", expected a number above 0 and at most 100");
-    try {
+    if (model.distinct_tokens > model.config.vocab_size)
+        return Status(Code::invalid_argument, where + ": found " + std::to_string(model.distinct_tokens) +
+                                                  " distinct tokens, expected at most the vocabulary's " +
+                                                  std::to_string(model.config.vocab_size));
+    return catching(where, "for its list of tensors", [&]() -> Result<std::unique_ptr<Checkpoint>> {
         return std::unique_ptr<Checkpoint>(std::make_unique<SyntheticCheckpoint>(model));
-    } catch (const std::exception&) {
-        return Status(Code::out_of_host_memory, where + ": found no memory for its list of tensors");
-    }
+    });
 }
 
 } // namespace auspex

@@ -243,11 +243,13 @@ Status quantize_model(const std::string& path, const std::string& gguf_path, std
     const uint64_t n_divisors = divisors.size();
     if (n_divisors > 0) file.add_tensor("rope_freqs.weight", static_cast<uint32_t>(dtype_info(DType::f32).ggml_id), std::span(&n_divisors, 1), n_divisors * 4);
     AUSPEX_TRY(file.begin());
-    for (const OutTensor& tensor : tensors)
+    for (const OutTensor& tensor : tensors) {
         AUSPEX_TRY(write_tensor(file, model, tensor, [&](uint64_t bytes) {
             done += bytes;
             if (progress) progress(static_cast<float>(static_cast<double>(done) / static_cast<double>(total)));
         }));
+        model.release(*tensor.from);
+    }
     if (n_divisors > 0) AUSPEX_TRY(file.write(std::as_bytes(std::span(divisors))));
     AUSPEX_TRY(file.finish());
     log(LogLevel::info, gguf_path + ": " + std::to_string(tensors.size()) + " tensors in " + std::to_string(file.file_bytes()) + " bytes");

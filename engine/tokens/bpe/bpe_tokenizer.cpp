@@ -2,13 +2,12 @@
 // and in each part the pair of neighbours with the lowest rank merges, leftmost first, until none is left.
 #include "tokens/bpe/bpe_tokenizer.h"
 
+#include "base/catching.h"
 #include "tokens/bpe/pre_tokenizer.h"
 #include "tokens/spelled_tokens.h"
 #include "tokens/utf8.h"
 
 #include <algorithm>
-#include <exception>
-#include <new>
 
 namespace auspex {
 namespace {
@@ -111,7 +110,7 @@ class BpeTokenizer : public Tokenizer {
 
     Result<std::vector<uint32_t>> encode(std::string_view text) const override {
         if (text.size() > max_text_bytes) return text_too_long(text.size());
-        try {
+        return catching("tokenizer", "to split the text", [&]() -> Result<std::vector<uint32_t>> {
             std::string repaired;
             if (!valid_utf8(text)) text = repaired = with_replacements(text);
             std::vector<uint32_t> ids;
@@ -124,11 +123,7 @@ class BpeTokenizer : public Tokenizer {
                 at = word ? end + word->length : end;
             }
             return ids;
-        } catch (const std::bad_alloc&) {
-            return Status(Code::out_of_host_memory, "tokenizer: found no memory to split the text");
-        } catch (const std::exception& error) {
-            return Status(Code::internal, "tokenizer: " + in_quotes(error.what()));
-        }
+        });
     }
 
     std::string piece(uint32_t token) const override { return has_bytes(token) ? model_.tokens[token].bytes : ""; }

@@ -65,6 +65,7 @@ typedef struct auspex_synthetic_shape {
     uint32_t dtype;          /* 0: f32, 1: f16, 2: bf16 */
     uint64_t seed;
     float scale;             /* standard deviation of the weights */
+    uint32_t distinct_tokens; /* 0: all; else token i has the embedding and head rows of token i % distinct_tokens: exact ties */
 } auspex_synthetic_shape;
 
 /** target.hidden_size 0: the file named in the engine's desc. There is no tokenizer then: prompts are token ids. */
@@ -118,6 +119,11 @@ AUSPEX_API void auspex_tokenizer_destroy(auspex_tokenizer* tokenizer);
 AUSPEX_API auspex_status auspex_tokenizer_encode(const auspex_tokenizer* tokenizer, const char* text, size_t text_bytes,
                                                  int add_bos, int parse_control, uint32_t* tokens, size_t capacity,
                                                  size_t* count);
+
+/** As auspex_engine_encode_chat: what it says of a model, before any weight is loaded. log may be NULL and is not kept. */
+AUSPEX_API auspex_status auspex_tokenizer_encode_chat(const auspex_tokenizer* tokenizer, const auspex_chat_turn* turn,
+                                                      uint32_t* tokens, size_t capacity, size_t* count,
+                                                      auspex_log_callback log, void* log_user_data);
 
 /** The UTF-8 text of a whole list of tokens, control tokens left out; incomplete characters become U+FFFD. Writes up to
  *  capacity bytes, no terminator; *bytes is the number needed. CAPACITY when they did not fit. text may be NULL. */

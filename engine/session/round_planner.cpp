@@ -1,0 +1,72 @@
+// Between sequences and the policy that knows none.
+#include "session/round_planner.h"
+
+#include <algorithm>
+
+namespace auspex {
+
+namespace {
+
+constexpr uint32_t kHybridMatch = 4; // tokens of context from which on an n-gram's drafts are preferred to the model's
+
+bool is_chosen_freely(const SequenceRequest& request) { return request.draft_len == kAutoDraftLen; }
+
+// Drafts that cost no pass: whose, when the policy chooses such.
+Drafter proposer(const SequenceRequest& request) {
+    if (request.drafter == DrafterChoice::host) return Drafter::host;
+    return request.drafter == DrafterChoice::lookup ? Drafter::lookup : Drafter::ngram;
+}
+
+} // namespace
+
+void RoundPlanner::plan(std::span<const Entry> entries, uint32_t batch) {
+    std::vector<SpeculatingSequence> group;
+    bool transforms = false;
+    for (const Entry& entry : entries) {
+        LiveSequence& sequence = *entry.sequence;
+        const SequenceRequest& request = sequence.request;
+        if (!sequence.speculation) sequence.speculation.emplace(long_run_);
+        transforms |= request.sampling.edits_logits() || request.sampling.truncates();
+        uint32_t match_len = sequence.match_len;
+        if (request.drafter == DrafterChoice::hybrid && match_len < kHybridMatch && has_draft_) match_len = 0;
+        if (request.drafter == DrafterChoice::host) match_len = 1; // it is asked each time
+        const bool may_propose = sequence.searches() || request.drafter == DrafterChoice::host;
+        group.push_back({.state = &*sequence.speculation,
+                         .may_use_model = has_draft_ && sequence.may_use_model(),
+                         .may_use_proposals = may_propose && match_len > 0,
+                         .is_fixed = !is_chosen_freely(request),
+                         .fixed_draft_len = std::min(request.draft_len, max_draft_len_),
+                         .lag_rows = entry.lag_rows,
+                         .match_len = match_len,
+                         .tokens_left = entry.tokens_left,
+                         .choice = {}});
+    }
+    policy_.decide(group, batch, transforms);
+    for (size_t i = 0; i < entries.size(); ++i) {
+        LiveSequence& sequence = *entries[i].sequence;
+        sequence.choice = group[i].choice;
+        sequence.draft_len = sequence.choice.draft_len;
+        sequence.drafter = sequence.choice.source == DraftSource::none    ? Drafter::none
+                           : sequence.choice.source == DraftSource::model ? Drafter::model
+                                                                          : proposer(sequence.request);
+    }
+}
+
+void RoundPlanner::observe_times(const Turn& turn, double wall_ms) {
+    const RoundForm& form = turn.key.round;
+    const bool proposals = std::any_of(turn.entries.begin(), turn.entries.end(), [](const TurnEntry& entry) { return entry.choice.source == DraftSource::proposals; });
+    costs_.observe({.model = form.model_drafts, .proposals = proposals, .draft_len = form.draft_len, .batch = form.batch, .transforms = form.edits_logits || form.truncates},
+                   {turn.draft_ms, turn.verify_ms, turn.accept_ms, wall_ms});
+}
+
+void RoundPlanner::observe_outcome(LiveSequence& sequence, const DraftChoice& choice, const Outcome& outcome) {
+    if (!sequence.speculation || sequence.stop != StopReason::none) return; // a stop may have cut the round short
+    policy_.observe(*sequence.speculation, choice, outcome.draft_len, outcome.accepted_len);
+}
+
+SpeculationPolicy::Summary RoundPlanner::summary(const LiveSequence& sequence) const {
+    if (!sequence.speculation || !is_chosen_freely(sequence.request)) return {};
+    return policy_.summary(*sequence.speculation);
+}
+
+} // namespace auspex

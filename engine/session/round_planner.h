@@ -1,0 +1,47 @@
+// Who drafts for which sequence in the next round, and how many tokens: what was asked for where that is fixed, else what the
+// policy expects to be fastest. Tells the policy what became of it. Starts nothing: the scheduler does.
+#pragma once
+
+#include "session/live_sequence.h"
+#include "session/speculation/policy.h"
+#include "session/speculation/speculation_store.h"
+#include "session/turn_queue.h"
+
+namespace auspex {
+
+class RoundPlanner {
+  public:
+    RoundPlanner(const CostPrior& prior, uint32_t max_draft_len, bool has_draft)
+        : costs_(prior), policy_(costs_, long_run_, max_draft_len), max_draft_len_(max_draft_len), has_draft_(has_draft) {}
+    RoundPlanner(const RoundPlanner&) = delete; // the policy holds on to its neighbours
+
+    // A sequence of the next round, and the rows that its draft cache would have to be given before the model can draft.
+    struct Entry {
+        LiveSequence* sequence;
+        uint32_t lag_rows;
+        uint32_t tokens_left; // before its limits, rounds under way taken off
+    };
+    // Sets drafter, draft_len and choice of every sequence. Those whose choice is to catch up take no part in the round.
+    void plan(std::span<const Entry> entries, uint32_t batch);
+
+    // A round, with what was planned for its entries, took this long; wall_ms: since the GPU was free for it.
+    void observe_times(const Turn& turn, double wall_ms);
+    void observe_catch_up(const Turn& turn) { costs_.observe_catch_up(turn.key.rows, turn.verify_ms); }
+    void observe_outcome(LiveSequence& sequence, const DraftChoice& choice, const Outcome& outcome);
+
+    SpeculationPolicy::Summary summary(const LiveSequence& sequence) const;
+    const CostModel& costs() const { return costs_; }
+    const LongRunAcceptance& long_run() const { return long_run_; }
+
+    void load(const SpeculationStore& store, const SpeculationKey& key, const Logger& log) { store.load(key, costs_, long_run_, log); }
+    void save(const SpeculationStore& store, const SpeculationKey& key, const Logger& log) const { store.save(key, costs_, long_run_, log); }
+
+  private:
+    CostModel costs_;
+    LongRunAcceptance long_run_;
+    SpeculationPolicy policy_;
+    uint32_t max_draft_len_;
+    bool has_draft_;
+};
+
+} // namespace auspex

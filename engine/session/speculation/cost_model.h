@@ -1,0 +1,109 @@
+// What rounds cost on this device with this pair of models: starts from bytes and stages, learns from real rounds,
+// answers for every shape. Knows nothing of acceptance.
+//
+// Every cost is a multiple of `unit`, the time of a one-row target pass now: machines change speed by 2x within minutes,
+// ratios stay. Each number is a logarithm with a variance; an observation moves what is least sure (a Kalman filter with
+// a diagonal covariance), so known ratios tell the machine's speed and a known speed tells new ratios.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <tuple>
+#include <vector>
+
+namespace auspex {
+
+struct RoundShape {
+    bool model = false;     // the draft model runs draft_len passes
+    bool proposals = false; // drafts are taken from the text
+    uint32_t draft_len = 0; // the largest of the round
+    uint32_t batch = 1;     // slots recorded (bucket)
+    bool transforms = false;
+
+    uint32_t rows() const { return batch * (draft_len + 1); } // of the target pass
+    auto operator<=>(const RoundShape&) const = default;
+};
+
+struct CostPrior {
+    uint64_t target_bytes = 0, draft_bytes = 0; // weights read by a pass; draft 0: no draft model
+    uint32_t target_stages = 0, draft_stages = 0; // dependent dispatches of a pass
+    bool is_cpu = false;
+};
+
+// Milliseconds; negative: not available. wall: since the round before was complete, if nothing else ran between.
+struct ObservedRound {
+    double draft_ms = -1, verify_ms = -1, accept_ms = -1, wall_ms = -1;
+};
+
+class CostModel {
+  public:
+    explicit CostModel(const CostPrior& prior);
+
+    void observe(const RoundShape& shape, const ObservedRound& times);
+    void observe_catch_up(uint32_t n_rows, double ms); // rows of the draft cache, one sequence's or several
+
+    double round_ms(const RoundShape& shape) const;
+    double plain_ms(uint32_t batch) const { return round_ms({.batch = batch}); }
+    double catch_up_ms(uint32_t n_rows) const;
+    double c() const;              // draft pass / target pass, one row each
+    double v(uint32_t rows) const; // target pass of so many rows / of one
+    double overhead_ms(const RoundShape& shape) const; // wall - GPU
+    bool seen(const RoundShape& shape) const { return seen_.contains(shape); } // in this process
+    bool is_calibrated() const; // ratios are held against plain rounds, now or when they were stored
+
+    // What was learnt, as it is stored.
+    enum class Part : uint32_t { unit, verify, draft, draft_transformed, proposals, accept, accept_transformed, catch_up };
+    static constexpr uint32_t kParts = 8;
+    struct Learnt {
+        Part part;
+        uint32_t index;   // rows or batch, by part
+        double factor;    // to multiply the prior with
+        double variance;  // of its logarithm
+    };
+    std::vector<Learnt> learnt() const;
+    void restore(const Learnt& learnt); // checked numbers; less sure than when it was stored
+
+  private:
+    struct Factor {
+        double log = 0, variance = 0;
+        int suspect = 0; // sign of an outlier that was passed over
+    };
+    struct Share {
+        Factor* factor;
+        double weight; // d log(time) / d log(factor)
+    };
+    using Key = std::tuple<Part, uint32_t>;
+    // The last overheads in units; their median is answered.
+    struct Recent {
+        std::array<double, 9> values = {};
+        uint32_t n = 0;
+        double median() const;
+    };
+
+    double rows_prior(uint32_t rows) const;             // v(rows) before anything was seen
+    double prior(Part part, uint32_t index) const;      // in units
+    double correction(Part part, uint32_t index) const; // log, interpolated between what was seen
+    double ratio(Part part, uint32_t index) const;      // in units
+    double unit_ms() const;
+    Factor& factor(Part part, uint32_t index);
+    double draft_ratio(const RoundShape& shape) const; // all passes of the round
+    double accept_ratio(const RoundShape& shape) const;
+    double gpu_ratio(const RoundShape& shape) const;
+    const Recent& overhead(const RoundShape& shape) const;
+    void learn(double measured_ms, double predicted_ms, bool suspicious, Share own, double more_noise);
+    void learn_shares(double residual, double noise, Share* shares, size_t n_shares);
+
+    CostPrior prior_;
+    double unit_prior_ms_ = 1, c_prior_ = 0.5;
+    std::map<Key, Factor> factors_;
+    std::set<RoundShape> seen_;
+    double noise_ = 0; // variance of one measured time's logarithm, as met so far
+    uint32_t n_plain_ = 0, n_rounds_ = 0; // timed and learnt from
+    std::array<Recent, 3> overheads_;     // by kind of round: plain, model, proposals only
+};
+
+} // namespace auspex

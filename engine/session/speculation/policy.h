@@ -1,0 +1,121 @@
+// draft_len auto: chooses who drafts and how many tokens, per round. Estimators say what a round gives, the cost model
+// says what it takes; policy.cpp's first comment is the whole policy.
+#pragma once
+
+#include "session/speculation/acceptance_estimator.h"
+#include "session/speculation/cost_model.h"
+
+#include <span>
+#include <string>
+
+namespace auspex {
+
+enum class DraftSource : uint32_t { none = 0, model = 1, proposals = 2 };
+
+struct DraftChoice {
+    DraftSource source = DraftSource::none;
+    uint32_t draft_len = 0;              // 0 if and only if source is none
+    DraftClass drafts = DraftClass::model;
+    bool is_automatic = false;           // not a fixed draft_len
+    bool catch_up = false; // replay lag_rows of the draft cache, then decide again: it cannot draft in this round
+};
+
+// What the policy remembers of one sequence; the owner of the sequence keeps it.
+struct SequenceSpeculation {
+    explicit SequenceSpeculation(const LongRunAcceptance& prior) : estimator(prior) {}
+
+    AcceptanceEstimator estimator;
+    double account = 0;    // tokens that speculation may still lose
+    double allowance = 0;  // what the account was given so far
+    uint32_t n_tokens = 0; // given by rounds that were read
+    bool began = false, catching_up = false;
+    struct Pause { // of one class of drafts, in rounds without it
+        uint32_t left = 0, next = 0;
+        uint32_t probe_left = 0; // rounds of the probe under way
+        uint32_t run = 0;        // rounds with it up to the one before
+    };
+    std::array<Pause, kDraftClasses> pauses = {};
+    // For the summary, by DraftSource: rounds, and the sum of their draft_len.
+    std::array<uint64_t, 3> rounds = {}, draft_lens = {};
+    double predicted_tokens = 0, predicted_plain_tokens = 0; // of its rounds; of plain rounds in the same time
+
+    // Another answer of the same text begins: the summary starts anew, what was learnt stays.
+    void begin_part() {
+        rounds = draft_lens = {};
+        predicted_tokens = predicted_plain_tokens = 0;
+    }
+};
+
+// One sequence of a group that shares a round.
+struct SpeculatingSequence {
+    SequenceSpeculation* state = nullptr; // never null
+    bool may_use_model = false, may_use_proposals = false;
+    bool is_fixed = false;
+    uint32_t fixed_draft_len = 0;
+    uint32_t lag_rows = 0;            // draft rows to be replayed before it can draft; 0: it can
+    uint32_t match_len = 0;           // of the proposal that is likely there; 0: none
+    uint32_t tokens_left = 0xffffffffu; // before its limit, rounds under way taken off
+    DraftChoice choice = {};          // the answer
+    bool is_excused = false;          // inside: if it does not draft now, that says nothing against its drafts
+};
+
+struct RoundPlan {
+    RoundShape shape; // of the round, without those that catch up
+    bool is_probe = false;
+    double predicted_ms = 0, predicted_tokens = 0;
+};
+
+class SpeculationPolicy {
+  public:
+    // Costs and long run belong to the engine and outlive this.
+    SpeculationPolicy(const CostModel& costs, LongRunAcceptance& long_run, uint32_t max_draft_len)
+        : costs_(costs), long_run_(long_run), max_draft_len_(max_draft_len) {}
+
+    // batch: slots that the round's recording has. Fills in every sequence's choice. Call once for every round that is
+    // then started (and again after a catch-up).
+    RoundPlan decide(std::span<SpeculatingSequence> group, uint32_t batch, bool transforms);
+
+    // The round that `choice` was made for was read: every round, plain ones too. draft_len: drafts that were there to be
+    // tested (0: asked for and none there). Not for a round that a stop or limit cut short.
+    void observe(SequenceSpeculation& state, const DraftChoice& choice, uint32_t draft_len, uint32_t accepted_len);
+
+    struct Summary {
+        double predicted_speedup = 1; // over plain rounds, by what was known when the rounds were chosen
+        std::string reason;           // one line: "model drafts, K 4: α 0.82, c 0.21, v(5) 1.40 → 1.7x expected"
+    };
+    Summary summary(const SequenceSpeculation& state) const;
+
+  private:
+    struct Candidate {
+        bool model = false;
+        uint32_t draft_len = 0;
+        RoundShape shape;
+        uint32_t n_drafting = 0; // sequences with an automatic draft_len that draft
+        double tokens = 0, ms = 0, catch_up_ms = 0; // catch-up: as far as it is written off by this round
+        double rate() const { return tokens / (ms + catch_up_ms); }
+    };
+    using Group = std::span<SpeculatingSequence>;
+    DraftChoice choice_of(const SpeculatingSequence& sequence, bool model, uint32_t draft_len) const;
+    // Fills in the group's choices. plain: what a draft's cost is held against.
+    Candidate evaluate(Group group, const RoundShape& base, bool model, uint32_t draft_len, const Candidate* plain,
+                       bool is_probe) const;
+    Candidate choose(Group group, const RoundShape& base, const Candidate& plain, bool& is_probe) const;
+    bool could_ever_win(const Candidate& plain, const Candidate& probe, size_t n) const;
+    double catch_up_loss(const SpeculatingSequence& sequence, double token_ms, bool is_probe) const; // in tokens
+    uint32_t longest(const SequenceSpeculation& state, DraftClass drafts) const;
+    bool reference_is_due() const;
+    bool is_trusted(const SequenceSpeculation& state) const;
+    void earn(SequenceSpeculation& state, uint32_t tokens_left) const;
+    void commit(Group group, const Candidate& chosen, const Candidate& plain, bool is_probe);
+    void pause(SpeculatingSequence& sequence, bool is_probe) const;
+
+    const CostModel& costs_;
+    LongRunAcceptance& long_run_;
+    uint32_t max_draft_len_;
+    bool last_model_ = false; // of the round before, for hysteresis
+    uint32_t last_draft_len_ = 0;
+    uint32_t since_plain_ = 0, plain_run_ = 0; // rounds
+    double last_speedup_ = 1;                  // expected of the last round that drafted
+};
+
+} // namespace auspex

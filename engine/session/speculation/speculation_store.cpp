@@ -1,0 +1,176 @@
+// {"format": 1, "entries": [{"device": …, …, "costs": [[part, index, factor, variance], …], "acceptance": [[accepted,
+// tested, supplied, asked], …], "savings": …}, …]}, the latest entry last. Every number is held against its range.
+#include "session/speculation/speculation_store.h"
+
+#include "base/platform.h"
+#include "formats/json.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <exception>
+#include <optional>
+
+namespace auspex {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr uint64_t kMaxBytes = 256 << 10;
+constexpr size_t kMaxEntries = 32, kMaxCosts = 256, kMaxText = 512; // costs of an entry; bytes of a part of a key
+constexpr int kFormat = 1;
+constexpr uint32_t kMaxIndex = 1024; // rows, batch
+constexpr double kMaxFactor = 1e4, kMaxVariance = 4, kMaxCount = 1e6, kMaxSavings = 8;
+
+std::optional<double> number(const json& value, double low, double high) {
+    if (!value.is_number()) return std::nullopt;
+    const double x = value.get<double>();
+    if (!std::isfinite(x) || x < low || x > high) return std::nullopt;
+    return x;
+}
+
+bool is_list(const json& value, size_t least, size_t most) {
+    return value.is_array() && value.size() >= least && value.size() <= most;
+}
+
+json key_fields(const SpeculationKey& key) {
+    const auto text = [](const std::string& part) { return in_quotes(part, kMaxText); }; // ASCII, as JSON wants it
+    return {{"device", text(key.device)}, {"driver", text(key.driver)}, {"target", text(key.target)},
+            {"draft", text(key.draft)}, {"cache_type", text(key.cache_type)}};
+}
+
+bool has_key(const json& entry, const json& key) {
+    if (!entry.is_object()) return false;
+    for (const auto& [name, text] : key.items())
+        if (!entry.contains(name) || entry.at(name) != text) return false;
+    return true;
+}
+
+std::optional<CostModel::Learnt> read_cost(const json& value) {
+    if (!is_list(value, 4, 4)) return std::nullopt;
+    const auto part = number(value[0], 0, CostModel::kParts - 1), index = number(value[1], 0, kMaxIndex);
+    const auto factor = number(value[2], 1 / kMaxFactor, kMaxFactor), variance = number(value[3], 0, kMaxVariance);
+    if (!part || !index || !factor || !variance || std::floor(*part) != *part || std::floor(*index) != *index) return std::nullopt;
+    const auto which = static_cast<CostModel::Part>(*part);
+    const bool has_index = which != CostModel::Part::unit && which != CostModel::Part::catch_up;
+    if (has_index != (*index > 0)) return std::nullopt;
+    return CostModel::Learnt{which, static_cast<uint32_t>(*index), *factor, *variance};
+}
+
+std::optional<AcceptanceCounts> read_counts(const json& value) {
+    if (!is_list(value, 4, 4)) return std::nullopt;
+    double n[4];
+    for (size_t i = 0; i < 4; ++i) {
+        const auto x = number(value[i], 0, kMaxCount);
+        if (!x) return std::nullopt;
+        n[i] = *x;
+    }
+    if (n[0] > n[1] || n[2] > n[3]) return std::nullopt;
+    return AcceptanceCounts{n[0], n[1], n[2], n[3]};
+}
+
+// All of an entry or nothing of it.
+bool read_entry(const json& entry, CostModel& costs, LongRunAcceptance& long_run) {
+    if (!entry.contains("costs") || !entry.contains("acceptance") || !entry.contains("savings")) return false;
+    if (!is_list(entry["costs"], 0, kMaxCosts) || !is_list(entry["acceptance"], kDraftClasses, kDraftClasses)) return false;
+    std::vector<CostModel::Learnt> learnt;
+    for (const json& value : entry["costs"]) {
+        const auto cost = read_cost(value);
+        if (!cost) return false;
+        learnt.push_back(*cost);
+    }
+    LongRunAcceptance read;
+    for (uint32_t i = 0; i < kDraftClasses; ++i) {
+        const auto counts = read_counts(entry["acceptance"][i]);
+        if (!counts) return false;
+        read.restore(static_cast<DraftClass>(i), *counts);
+    }
+    const auto savings = number(entry["savings"], 0, kMaxSavings);
+    if (!savings) return false;
+    read.savings = *savings;
+    long_run = read;
+    for (const CostModel::Learnt& cost : learnt) costs.restore(cost);
+    return true;
+}
+
+json write_entry(const json& key, const CostModel& costs, const LongRunAcceptance& long_run) {
+    json entry = key, list = json::array(), acceptance = json::array();
+    for (const CostModel::Learnt& cost : costs.learnt())
+        if (list.size() < kMaxCosts)
+            list.push_back({static_cast<uint32_t>(cost.part), cost.index, std::clamp(cost.factor, 1 / kMaxFactor, kMaxFactor),
+                            std::clamp(cost.variance, 0.0, kMaxVariance)});
+    for (uint32_t i = 0; i < kDraftClasses; ++i) {
+        const AcceptanceCounts& n = long_run.counts(static_cast<DraftClass>(i));
+        acceptance.push_back({n.accepted, n.tested, n.supplied, n.asked});
+    }
+    entry["costs"] = list;
+    entry["acceptance"] = acceptance;
+    entry["savings"] = long_run.savings;
+    return entry;
+}
+
+// The entries of a file that is there and sound; a damaged one is logged.
+json read_entries(const std::string& path, const Logger& log) {
+    if (!path_exists(path)) return json::array();
+    auto file = read_json_object(path, kMaxBytes);
+    if (!file.ok()) {
+        log(LogLevel::warning, file.status().message() + "; what was learnt about speculation is not used");
+        return json::array();
+    }
+    const json& root = file.value();
+    if (!root.contains("format") || root["format"] != kFormat || !root.contains("entries") || !is_list(root["entries"], 0, kMaxEntries)) {
+        log(LogLevel::warning, path + ": found no list of at most " + std::to_string(kMaxEntries) +
+                                   " entries of format 1; what was learnt about speculation is not used");
+        return json::array();
+    }
+    return root["entries"];
+}
+
+} // namespace
+
+bool SpeculationStore::load(const SpeculationKey& key, CostModel& costs, LongRunAcceptance& long_run, const Logger& log) const try {
+    if (path_.empty()) return false;
+    const json fields = key_fields(key);
+    for (const json& entry : read_entries(path_, log)) {
+        if (!has_key(entry, fields)) continue;
+        if (read_entry(entry, costs, long_run)) return true;
+        log(LogLevel::warning, path_ + ": found numbers out of range, expected what this program wrote; they are not used");
+        return false;
+    }
+    return false;
+} catch (const std::exception& error) {
+    log(LogLevel::warning, path_ + ": " + in_quotes(error.what()));
+    return false;
+}
+
+void SpeculationStore::save(const SpeculationKey& key, const CostModel& costs, const LongRunAcceptance& long_run, const Logger& log) const try {
+    if (path_.empty() || !costs.is_calibrated()) return;
+    const json fields = key_fields(key);
+    json kept = json::array();
+    for (const json& entry : read_entries(path_, log))
+        if (entry.is_object() && !has_key(entry, fields)) kept.push_back(entry);
+    while (kept.size() >= kMaxEntries) kept.erase(kept.begin());
+    kept.push_back(write_entry(fields, costs, long_run));
+    const auto text_of = [](const json& entries) {
+        return json{{"format", kFormat}, {"entries", entries}}.dump(-1, ' ', true, json::error_handler_t::replace);
+    };
+    std::string text = text_of(kept);
+    while (text.size() > kMaxBytes && kept.size() > 1) {
+        kept.erase(kept.begin());
+        text = text_of(kept);
+    }
+    // Written beside and renamed, so that a reader never meets half a file; two writers have a file each.
+    const std::string temporary = path_ + "." + std::to_string(entropy_seed()) + ".tmp";
+    std::FILE* file = std::fopen(temporary.c_str(), "wb");
+    if (!file) return log(LogLevel::warning, path_ + ": cannot be written; what was learnt about speculation is not kept");
+    bool complete = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+    complete = std::fclose(file) == 0 && complete;
+    if (complete && std::rename(temporary.c_str(), path_.c_str()) == 0) return;
+    std::remove(temporary.c_str());
+    log(LogLevel::warning, path_ + ": could not be written whole; what was learnt about speculation is not kept");
+} catch (const std::exception& error) {
+    log(LogLevel::warning, path_ + ": " + in_quotes(error.what()));
+}
+
+} // namespace auspex

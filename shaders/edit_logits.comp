@@ -1,0 +1,82 @@
+// One workgroup per (chunk, row): counts the chunk's tokens in the row's context, then penalises those it saw (repetition,
+// presence, frequency) and adds the slot's biases, in place. The context is every committed token and the drafts before the
+// row, so nothing is kept between rounds. Logits that neither touches keep their bits.
+// FAULT: test-only builds with a planted error each.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "shared/edit_logits_args.h"
+#include "include/round_row.glsl"
+#ifndef FAULT
+#define FAULT 0
+#endif
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint THREADS = 64;
+
+layout(push_constant) uniform Push { EditLogitsArgs args; };
+layout(std430, binding = kEditLogits) buffer Logits { float logits[]; };
+layout(std430, binding = kEditState) readonly buffer State { SlotState state[]; };
+layout(std430, binding = kEditRoundSlots) readonly buffer RoundSlots { RoundSlot round_slots[]; };
+layout(std430, binding = kEditHistory) readonly buffer History { uint history[]; };
+layout(std430, binding = kEditTargetRows) readonly buffer TargetRows { Row target_rows[]; };
+layout(std430, binding = kEditBiases) readonly buffer Biases { TokenBias biases[]; };
+
+shared uint seen[kVocabChunk]; // times in the context
+shared float bias[kVocabChunk];
+
+void main() {
+    uint row = gl_WorkGroupID.y;
+    uint entry = row / args.rows_per_slot;
+    uint n_drafts = args.first_offset + row % args.rows_per_slot - 1u;
+    if (!has_row(round_slots[entry], n_drafts, args.of_draft != 0u)) return;
+    uint slot = round_slots[entry].slot;
+    float repeat = state[slot].repeat_penalty;
+    float presence = state[slot].presence_penalty;
+    float frequency = state[slot].frequency_penalty;
+    uint n_biases = min(state[slot].n_biases, kMaxBiases);
+    bool penalises = repeat != 1.0 || presence != 0.0 || frequency != 0.0;
+#if FAULT == 1 // penalties of the target only
+    if (args.of_draft != 0u) penalises = false;
+#endif
+    if (!penalises && n_biases == 0u) return;
+
+    uint lane = gl_LocalInvocationIndex;
+    uint begin = gl_WorkGroupID.x * kVocabChunk;
+    uint n = min(kVocabChunk, args.vocab - begin);
+    for (uint i = lane; i < kVocabChunk; i += THREADS) {
+        seen[i] = 0u;
+        bias[i] = 0.0;
+    }
+    barrier();
+    if (penalises) {
+        // A token of another chunk wraps to an index beyond n.
+        for (uint position = lane; position <= round_slots[entry].start; position += THREADS) {
+            uint at = history[slot * args.history_stride + position] - begin;
+            if (at < n) atomicAdd(seen[at], 1u);
+        }
+#if FAULT != 2 // the context does not grow with the drafts
+        for (uint draft = 1u + lane; draft <= n_drafts; draft += THREADS) {
+            uint at = target_rows[entry * (args.draft_len + 1u) + draft].token - begin;
+            if (at < n) atomicAdd(seen[at], 1u);
+        }
+#endif
+    }
+    for (uint i = lane; i < n_biases; i += THREADS) { // no token twice
+        uint at = biases[slot * kMaxBiases + i].token - begin;
+        if (at < n) bias[at] = biases[slot * kMaxBiases + i].bias;
+    }
+    barrier();
+    uint base = (args.logits_first + row * args.logits_step) * args.vocab + begin;
+    for (uint i = lane; i < n; i += THREADS) {
+        if (seen[i] == 0u && bias[i] == 0.0) continue;
+        precise float z = logits[base + i];
+        if (seen[i] > 0u) {
+            if (repeat != 1.0) z = z > 0.0 ? z / repeat : z * repeat;
+            precise float penalty = float(seen[i]) * frequency;
+            z = z - presence;
+            z = z - penalty;
+        }
+        if (bias[i] != 0.0) z = z + bias[i];
+        logits[base + i] = z;
+    }
+}

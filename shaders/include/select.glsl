@@ -1,0 +1,134 @@
+// One step of the radix select down a row's histograms, and what its shaders agree on. Before including: THREADS, args
+// (TruncateArgs), and the buffers state and scratch.
+#include "shared/truncate_args.h"
+#include "include/fixed_sum.glsl"
+#include "include/round_row.glsl"
+
+const uint kOne = 1u << 28; // mass of the row's largest logit
+const uint kGroups = 16u;   // bins are summed in groups first
+
+shared uint bin_count[kDigitBins], bin_low[kDigitBins], bin_high[kDigitBins];
+shared uint group_count[kGroups], group_low[kGroups], group_high[kGroups]; // mass as a 64-bit sum
+
+// Larger logits have larger keys, equal ones equal keys. 0: cannot be drawn (-inf, NaN).
+uint key_of(float logit) {
+    uint bits = floatBitsToUint(logit);
+    if (bits == 0x80000000u) bits = 0u; // -0 equals 0
+    bool drawable = (bits & 0x7fffffffu) < 0x7f800000u || bits == 0x7f800000u;
+    uint key = (bits & 0x80000000u) != 0u ? ~bits : bits | 0x80000000u;
+    return drawable ? key : 0u;
+}
+float logit_of(uint key) {
+    return uintBitsToFloat((key & 0x80000000u) != 0u ? key & 0x7fffffffu : ~key);
+}
+uint mass_of(float logit, float largest) {
+    if (logit == largest) return kOne;
+    precise float distance = logit - largest;
+    return min(uint(exp(distance) * float(kOne) + 0.5), kOne);
+}
+
+// The digits found so far and what lies before them in the order. found 0: the row has less than the target.
+struct SelectStep {
+    uint found;
+    uint digits;
+    uvec2 before; // tokens or mass
+    uvec2 target; // the last token kept is the one with which `before` reaches it
+    uvec2 mass;   // before, also when tokens are sought
+};
+
+// What a slot asks for; greedy slots ask for nothing.
+struct Truncation {
+    bool by_k, by_p, by_min_p;
+    uint top_k;
+    float top_p, min_p;
+};
+Truncation truncation_of(uint slot) {
+    bool greedy = state[slot].temperature == 0.0;
+    uint top_k = state[slot].top_k;
+    float top_p = state[slot].top_p;
+    float min_p = state[slot].min_p;
+    return Truncation(!greedy && top_k != 0u && top_k < args.vocab, !greedy && top_p < 1.0, !greedy && min_p > 0.0, top_k, max(top_p, 0.0), min_p);
+}
+
+uint scratch_of(uint row) { return row * truncate_scratch_words(args.n_chunks); }
+uint step_of(uint row, uint search, uint level) {
+    return scratch_of(row) + args.n_chunks + (search * 3u + level - 1u) * kStepWords;
+}
+uint histogram_of(uint row, uint search, uint level) {
+    return scratch_of(row) + args.n_chunks + kSteps * kStepWords + (level == 0u ? 0u : search * 3u + level) * kHistogramWords;
+}
+
+void store_step(uint at, SelectStep s) {
+    scratch[at] = s.found;
+    scratch[at + 1u] = s.digits;
+    scratch[at + 2u] = s.before.x;
+    scratch[at + 3u] = s.before.y;
+    scratch[at + 4u] = s.target.x;
+    scratch[at + 5u] = s.target.y;
+    scratch[at + 6u] = s.mass.x;
+    scratch[at + 7u] = s.mass.y;
+}
+SelectStep load_step(uint at) {
+    return SelectStep(scratch[at], scratch[at + 1u], uvec2(scratch[at + 2u], scratch[at + 3u]), uvec2(scratch[at + 4u], scratch[at + 5u]),
+                      uvec2(scratch[at + 6u], scratch[at + 7u]));
+}
+
+uvec2 bin_mass(uint bin) { return add64(uvec2(bin_high[bin] << 16, bin_high[bin] >> 16), uvec2(bin_low[bin], 0u)); }
+uvec2 group_mass(uint group) { return uvec2(group_low[group], group_high[group]); }
+
+// A histogram into shared memory, and the sums of its groups. For all invocations.
+void load_histogram(uint at) {
+    barrier(); // readers of the one before
+    for (uint i = gl_LocalInvocationIndex; i < kDigitBins; i += THREADS) {
+        bin_count[i] = scratch[at + i];
+        bin_low[i] = scratch[at + kDigitBins + i];
+        bin_high[i] = scratch[at + 2u * kDigitBins + i];
+    }
+    barrier();
+    for (uint group = gl_LocalInvocationIndex; group < kGroups; group += THREADS) {
+        uint count = 0u;
+        uvec2 mass = uvec2(0u);
+        for (uint i = 0u; i < kDigitBins / kGroups; ++i) {
+            count += bin_count[group * (kDigitBins / kGroups) + i];
+            mass = add64(mass, bin_mass(group * (kDigitBins / kGroups) + i));
+        }
+        group_count[group] = count;
+        group_low[group] = mass.x;
+        group_high[group] = mass.y;
+    }
+    barrier();
+}
+
+uvec2 total_mass() {
+    uvec2 total = uvec2(0u);
+    for (uint group = 0u; group < kGroups; ++group) total = add64(total, group_mass(group));
+    return total;
+}
+
+// Finds the next digit in the loaded histogram, from the largest bin down. Every invocation finds the same.
+SelectStep next_digit(SelectStep s, bool by_mass) {
+    uint group = kGroups, bin = 0u;
+    while (group > 0u) {
+        uvec2 reached = add64(s.before, by_mass ? group_mass(group - 1u) : uvec2(group_count[group - 1u], 0u));
+        if (!less64(reached, s.target)) break;
+        s.before = reached;
+        s.mass = add64(s.mass, group_mass(--group));
+    }
+    if (group == 0u) s.found = 0u;
+    for (bin = group * (kDigitBins / kGroups); bin > 0u;) {
+        uvec2 reached = add64(s.before, by_mass ? bin_mass(bin - 1u) : uvec2(bin_count[bin - 1u], 0u));
+        if (!less64(reached, s.target)) break;
+        s.before = reached;
+        s.mass = add64(s.mass, bin_mass(--bin));
+    }
+    s.digits = s.digits << 8 | (bin - 1u) & 255u;
+    return s;
+}
+
+// All digits are found: how many of the equal logits at the end are kept, from the lowest id on. `count` there are.
+uint kept_of_equals(SelectStep s, bool by_mass, uint count, uvec2 mass) {
+    uvec2 missing = sub64(s.target, s.before);
+    if (!by_mass) return missing.x;
+    uint each = div64(mass, max(count, 1u));
+    return div64(add64(missing, uvec2(each - 1u, 0u)), max(each, 1u));
+}

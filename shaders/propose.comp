@@ -1,0 +1,120 @@
+// Looks for the next round's drafts in a slot's own text; shared/propose_args.h says which. One workgroup per batch entry.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "shared/propose_args.h"
+
+const uint kThreads = 128u;
+layout(local_size_x = 128) in;
+
+layout(push_constant) uniform Push { ProposeArgs args; };
+layout(std430, binding = kProposeBatch) readonly buffer Batch { uint batch[]; };
+layout(std430, binding = kProposeState) buffer State { SlotState state[]; };
+layout(std430, binding = kProposeHistory) readonly buffer History { uint history[]; };
+layout(std430, binding = kProposeRecords) writeonly buffer Records { RoundRecord records[]; };
+
+// Positions are offsets into the window.
+uint window;     // where it begins in `history`
+uint window_len; // tokens
+
+shared uint tail[2u * kMaxPath]; // the text's last tokens, then what was predicted
+shared uint largest;
+
+// Of the continuations of one context: count << 16 | offset of one of them, by open addressing. Never full.
+const uint kTableSize = 3u * kNgramWindow / 2u;
+shared uint table[kTableSize];
+
+// Must be reached by the whole workgroup, as everything below that calls it.
+uint largest_of_all(uint value) {
+    if (gl_LocalInvocationIndex == 0u) largest = 0u;
+    barrier();
+    if (value > 0u) atomicMax(largest, value);
+    barrier();
+    uint result = largest;
+    barrier();
+    return result;
+}
+
+// How many tokens before `offset` are those at the end of `tail`, at most `limit`.
+uint match_length(uint offset, uint tail_len, uint limit) {
+    limit = min(limit, offset);
+    uint length = 0u;
+    while (length < limit && history[window + offset - 1u - length] == tail[tail_len - 1u - length]) ++length;
+    return length;
+}
+
+// The longest match's length << 16 | offset behind it, the latest among equals; 0: not one token matches.
+uint longest_match(uint tail_len, uint limit) {
+    uint found = 0u;
+    for (uint offset = 1u + gl_LocalInvocationIndex; offset < window_len; offset += kThreads) {
+        uint length = match_length(offset, tail_len, limit);
+        if (length > 0u) found = max(found, length << 16 | offset);
+    }
+    return largest_of_all(found);
+}
+
+uint table_entry(uint offset) {
+    uint token = history[window + offset];
+    uint at = (token * 2654435761u >> 16) * kTableSize >> 16; // Fibonacci hashing: the product's high bits
+    for (;;) {
+        uint there = atomicCompSwap(table[at], 0u, offset);
+        if (there == 0u || history[window + (there & 0xffffu)] == token) return at;
+        at = at + 1u == kTableSize ? 0u : at + 1u;
+    }
+}
+
+// The token that most often follows the last `length` tokens of `tail`, which occur.
+uint most_frequent(uint tail_len, uint length) {
+    for (uint i = gl_LocalInvocationIndex; i < kTableSize; i += kThreads) table[i] = 0u;
+    barrier();
+    for (uint offset = 1u + gl_LocalInvocationIndex; offset < window_len; offset += kThreads)
+        if (match_length(offset, tail_len, length) == length) atomicAdd(table[table_entry(offset)], 1u << 16);
+    barrier();
+    uint found = 0u;
+    for (uint offset = 1u + gl_LocalInvocationIndex; offset < window_len; offset += kThreads)
+        if (match_length(offset, tail_len, length) == length)
+            found = max(found, table[table_entry(offset)] >> 16 << 16 | offset);
+    return history[window + (largest_of_all(found) & 0xffffu)];
+}
+
+void main() {
+    uint entry = gl_WorkGroupID.x;
+    uint slot = batch[entry];
+    if (slot == kNoSlot || state[slot].live == 0u || state[slot].search == kDrafterNone) return;
+    bool by_ngram = state[slot].search == kDrafterNgram;
+    uint text_len = state[slot].target_len + 1u;
+    uint max_drafts = min(state[slot].draft_len, kMaxDraftLen);
+    uint limit = min(min(state[slot].ngram_max, kMaxPath) - (by_ngram ? 1u : 0u), text_len);
+    window_len = min(text_len, by_ngram ? kNgramWindow : kLookupWindow);
+    window = slot * args.history_stride + text_len - window_len;
+
+    uint lane = gl_LocalInvocationIndex;
+    if (lane < limit) tail[lane] = history[window + window_len - limit + lane];
+    barrier();
+    uint n_proposed = 0u;
+    uint match_len = 0u;
+    if (by_ngram) {
+        for (; n_proposed < max_drafts; ++n_proposed) {
+            uint tail_len = limit + n_proposed;
+            uint length = longest_match(tail_len, limit) >> 16;
+            if (length < (n_proposed == 0u ? min(kNgramFirstMatch, limit) : 1u) || length == 0u) break;
+            if (n_proposed == 0u) match_len = length;
+            uint token = most_frequent(tail_len, length);
+            if (lane == 0u) tail[tail_len] = token;
+            barrier();
+        }
+        if (lane < n_proposed) state[slot].proposed[lane] = tail[limit + lane];
+    } else {
+        uint found = longest_match(limit, limit);
+        if (found >> 16 >= kLookupMinMatch && max_drafts > 0u) {
+            match_len = found >> 16;
+            n_proposed = max_drafts;
+            uint offset = found & 0xffffu;
+            if (lane < n_proposed) state[slot].proposed[lane] = history[window + offset + lane % (window_len - offset)];
+        }
+    }
+    if (lane == 0u) {
+        state[slot].n_proposed = n_proposed;
+        state[slot].match_len = match_len;
+        records[entry].match_len = match_len;
+    }
+}

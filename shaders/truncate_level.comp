@@ -1,0 +1,100 @@
+// One workgroup per (chunk, row): finds the digit of the level before from its histogram, then counts the chunk's tokens that
+// share the digits so far by this level's digit: in shared memory, and from there into the row's histogram.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "shared/truncate_args.h"
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint THREADS = 64;
+
+layout(push_constant) uniform Push { TruncateArgs args; };
+layout(std430, binding = kTruncateLogits) readonly buffer Logits { float logits[]; };
+layout(std430, binding = kTruncateState) readonly buffer State { SlotState state[]; };
+layout(std430, binding = kTruncateRoundSlots) readonly buffer RoundSlots { RoundSlot round_slots[]; };
+layout(std430, binding = kTruncateScratch) buffer Scratch { uint scratch[]; };
+#include "include/select.glsl"
+
+shared uint largest; // key of the row
+
+// The mass that top_p shares out: of what top_k leaves, or of all.
+uvec2 mass_left(uint row, bool by_k) {
+    if (by_k) {
+        load_histogram(histogram_of(row, kSearchTopK, 3u));
+        SelectStep last = next_digit(load_step(step_of(row, kSearchTopK, 3u)), false);
+        uint bin = last.digits & 255u;
+        uint kept = kept_of_equals(last, false, 0u, uvec2(0u));
+        uint each = div64(bin_mass(bin), max(bin_count[bin], 1u));
+        if (last.found != 0u) return add64(last.mass, mul32(kept, each));
+    }
+    load_histogram(histogram_of(row, 0u, 0u));
+    return total_mass();
+}
+
+// What is known when a level begins. For all invocations.
+SelectStep enter_level(uint row, Truncation t) {
+    bool by_mass = args.search == kSearchTopP;
+    SelectStep s = SelectStep(1u, 0u, uvec2(0u), uvec2(t.top_k, 0u), uvec2(0u));
+    if (args.level == 0u) return s;
+    if (args.level > 1u) s = load_step(step_of(row, args.search, args.level - 1u));
+    else if (by_mass) {
+        s.target = share64(mass_left(row, t.by_k), t.top_p);
+        if (s.target == uvec2(0u)) s.target.x = 1u; // never nothing
+    }
+    load_histogram(histogram_of(row, args.search, args.level - 1u));
+    return next_digit(s, by_mass);
+}
+
+void main() {
+    uint row = gl_WorkGroupID.y;
+    uint entry = row / args.rows_per_slot;
+    if (!has_row(round_slots[entry], args.first_offset + row % args.rows_per_slot - 1u, args.of_draft != 0u)) return;
+    Truncation t = truncation_of(round_slots[entry].slot);
+    bool wanted = args.level == 0u ? t.by_k || t.by_p : args.search == kSearchTopK ? t.by_k : t.by_p;
+    if (!wanted) return;
+
+    uint lane = gl_LocalInvocationIndex;
+    if (lane == 0u) largest = 0u;
+    barrier();
+    uint mine = 0u;
+    for (uint c = lane; c < args.n_chunks; c += THREADS) mine = max(mine, scratch[scratch_of(row) + c]);
+    atomicMax(largest, mine);
+    SelectStep s = enter_level(row, t);
+    if (args.level > 0u && gl_WorkGroupID.x == 0u && lane == 0u) store_step(step_of(row, args.search, args.level), s);
+    barrier();
+
+    // Chunks without a token of the bin, or without mass where only that is sought, have nothing to add.
+    uint shift = 24u - 8u * args.level;
+    uint chunk_largest = scratch[scratch_of(row) + gl_WorkGroupID.x];
+    float row_largest = logit_of(largest);
+    bool only_mass = !t.by_k; // then a token without mass changes nothing
+    if (chunk_largest == 0u || s.found == 0u) return;
+    if (args.level > 0u && chunk_largest >> (shift + 8u) < s.digits) return;
+    if (only_mass && mass_of(logit_of(chunk_largest), row_largest) == 0u) return;
+
+    for (uint i = lane; i < kDigitBins; i += THREADS) bin_count[i] = bin_low[i] = bin_high[i] = 0u;
+    barrier();
+    uint begin = gl_WorkGroupID.x * kVocabChunk;
+    uint end = min(begin + kVocabChunk, args.vocab);
+    uint base = (args.logits_first + row * args.logits_step) * args.vocab;
+    for (uint i = begin + lane; i < end; i += THREADS) {
+        float z = logits[base + i];
+        uint key = key_of(z);
+        if (key == 0u || (args.level > 0u && key >> (shift + 8u) != s.digits)) continue;
+        uint mass = t.by_p ? mass_of(z, row_largest) : 0u;
+        if (only_mass && mass == 0u) continue;
+        uint bin = key >> shift & 255u;
+        atomicAdd(bin_count[bin], 1u);
+        if (mass == 0u) continue;
+        if ((mass & 0xffffu) != 0u) atomicAdd(bin_low[bin], mass & 0xffffu);
+        if (mass >> 16 != 0u) atomicAdd(bin_high[bin], mass >> 16);
+    }
+    barrier();
+    uint to = histogram_of(row, args.search, args.level);
+    for (uint i = lane; i < kDigitBins; i += THREADS) {
+        if (bin_count[i] == 0u) continue;
+        atomicAdd(scratch[to + i], bin_count[i]);
+        if (!t.by_p) continue;
+        atomicAdd(scratch[to + kDigitBins + i], bin_low[i] & 0xffffu);
+        atomicAdd(scratch[to + 2u * kDigitBins + i], bin_high[i] + (bin_low[i] >> 16));
+    }
+}

@@ -1,0 +1,39 @@
+// One workgroup per (chunk, row): the chunk's largest key, and zeros in the histograms that the row will use.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "shared/truncate_args.h"
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint THREADS = 64;
+
+layout(push_constant) uniform Push { TruncateArgs args; };
+layout(std430, binding = kTruncateLogits) readonly buffer Logits { float logits[]; };
+layout(std430, binding = kTruncateState) readonly buffer State { SlotState state[]; };
+layout(std430, binding = kTruncateRoundSlots) readonly buffer RoundSlots { RoundSlot round_slots[]; };
+layout(std430, binding = kTruncateScratch) buffer Scratch { uint scratch[]; };
+#include "include/select.glsl"
+
+shared uint largest;
+
+void main() {
+    uint row = gl_WorkGroupID.y;
+    uint entry = row / args.rows_per_slot;
+    if (!has_row(round_slots[entry], args.first_offset + row % args.rows_per_slot - 1u, args.of_draft != 0u)) return;
+    Truncation t = truncation_of(round_slots[entry].slot);
+    if (!t.by_k && !t.by_p && !t.by_min_p) return;
+
+    uint lane = gl_LocalInvocationIndex;
+    uint n_words = t.by_p ? kHistograms * kHistogramWords : t.by_k ? kSelectLevels * kHistogramWords : 0u;
+    for (uint i = gl_WorkGroupID.x * THREADS + lane; i < n_words; i += args.n_chunks * THREADS) scratch[histogram_of(row, 0u, 0u) + i] = 0u;
+
+    uint begin = gl_WorkGroupID.x * kVocabChunk;
+    uint end = min(begin + kVocabChunk, args.vocab);
+    uint base = (args.logits_first + row * args.logits_step) * args.vocab;
+    uint mine = 0u;
+    for (uint i = begin + lane; i < end; i += THREADS) mine = max(mine, key_of(logits[base + i]));
+    if (lane == 0u) largest = 0u;
+    barrier();
+    atomicMax(largest, mine);
+    barrier();
+    if (lane == 0u) scratch[scratch_of(row) + gl_WorkGroupID.x] = largest;
+}

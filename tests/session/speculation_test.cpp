@@ -1,0 +1,395 @@
+// draft_len auto on simulated machines and texts: never noticeably slower than plain decoding, close to the best fixed
+// draft_len, an estimator that full acceptance does not bias, a file of what was learnt that may hold anything.
+#include "session/speculation/speculation_store.h"
+#include "session/speculation_simulator.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+namespace auspex {
+namespace {
+
+using simulated::Device;
+using simulated::Engine;
+using simulated::Machine;
+using simulated::Decoded;
+using simulated::Setting;
+using simulated::Text;
+
+struct Bed {
+    Device device;
+    CostPrior prior;
+};
+
+CostPrior prior_of(double target_ms, double c, bool is_cpu) {
+    const double bytes = target_ms * (is_cpu ? 10e6 : 300e6);
+    return {static_cast<uint64_t>(bytes), static_cast<uint64_t>(bytes * c), 0, 0, is_cpu};
+}
+
+std::vector<Bed> beds() {
+    std::vector<Bed> all;
+    const auto add = [&](const char* name, double target_ms, double c, double row, const CostPrior& prior) -> Device& {
+        all.emplace_back();
+        all.back().prior = prior;
+        Device& device = all.back().device;
+        device.name = name;
+        device.target_ms = target_ms;
+        device.c = c;
+        device.row = row;
+        return device;
+    };
+    add("lavapipe, equal precision", 1000, 0.385, 0.27, prior_of(700, 0.385, true));
+    add("lavapipe, small draft", 60, 0.12, 0.2, prior_of(60, 0.1, true));
+    add("lavapipe, costs above the prior", 60, 0.3, 0.4, prior_of(60, 0.1, true));
+    add("GPU, equal precision", 12, 0.385, 0.02, prior_of(10, 0.385, false));
+    add("GPU, 4-bit draft", 8, 0.11, 0.02, prior_of(8, 0.11, false));
+    add("GPU, slow at few rows", 8, 0.2, 0.3, prior_of(8, 0.11, false));
+    add("no timestamps", 8, 0.15, 0.04, prior_of(8, 0.11, false)).has_timestamps = false;
+    add("drifting", 20, 0.15, 0.1, prior_of(20, 0.1, true)).slowness = [](double at_ms) { return 1.5 + 0.5 * std::sin(at_ms / 3000); };
+    add("jumping", 20, 0.15, 0.1, prior_of(20, 0.1, true)).slowness = [](double at_ms) { return std::fmod(at_ms, 4000) < 2000 ? 1 : 2; };
+    Device& noisy = add("hiccups", 60, 0.15, 0.2, prior_of(60, 0.1, true));
+    noisy.noise = 0.1;
+    noisy.hiccup = 0.01;
+    return all;
+}
+
+Text text_of(double alpha, uint32_t prompt = 10) {
+    Text text;
+    text.prompt = prompt;
+    text.alpha = [alpha](uint32_t) { return alpha; };
+    return text;
+}
+
+Text changing_text() {
+    Text text;
+    text.alpha = [](uint32_t at) { return at < 300 ? 0.9 : at < 700 ? 0.05 : 0.85; };
+    return text;
+}
+
+Text copying_text() { // matches come and go
+    Text text;
+    text.match = [](uint32_t at) { return at % 100 < 40 ? 9u : at % 100 < 60 ? 2u : 0u; };
+    text.match_alpha = 0.8;
+    return text;
+}
+
+constexpr uint64_t kSeeds = 12;
+
+// Speed against plain decoding, averaged over seeds; warm_ups: texts decoded by the engine before.
+double speed(const Bed& bed, const Text& text, uint32_t n_tokens, const Setting& setting, int warm_ups, double* least = nullptr) {
+    double sum = 0;
+    for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+        Engine engine(bed.prior);
+        Machine machine(bed.device, seed);
+        for (int i = 0; i < warm_ups; ++i) machine.decode(engine, text, n_tokens, setting);
+        const double one = machine.decode(engine, text, n_tokens, setting).speed();
+        if (least) *least = std::min(*least, one);
+        sum += one;
+    }
+    return sum / kSeeds;
+}
+
+TEST(Speculation, UselessDraftCostsLittleFromAColdStart) {
+    for (const Bed& bed : beds()) {
+        double least = 9;
+        const double cold = speed(bed, text_of(0), 128, {}, 0, &least);
+        std::printf("  %-32s alpha 0, 128 tokens, cold: %.3f of plain (least %.3f)\n", bed.device.name.c_str(), cold, least);
+        EXPECT_GE(cold, 0.97) << bed.device.name;
+        EXPECT_GE(speed(bed, text_of(0, 400), 128, {}, 0), 0.97) << bed.device.name << ", long prompt";
+        EXPECT_GE(speed(bed, text_of(0), 1500, {}, 0), 0.97) << bed.device.name << ", 1500 tokens";
+    }
+}
+
+// A shader that compiles in the first round of a shape is paid for once: two shapes at most are tried.
+TEST(Speculation, ColdShadersAreMetAtMostTwice) {
+    Bed bed = beds()[1];
+    bed.device.cold_ms = 360;
+    for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+        Engine engine(bed.prior);
+        const Decoded run = Machine(bed.device, seed).decode(engine, text_of(0), 128, {});
+        EXPECT_LE(engine.warm.size(), 3u) << "plain and two more";
+        EXPECT_GE((run.plain_ms + 360 * 3) / run.ms, 0.97);
+        EXPECT_LT(engine.costs.round_ms({.model = true, .draft_len = 1}), 1.5 * bed.device.round_ms({.model = true, .draft_len = 1}));
+    }
+}
+
+TEST(Speculation, SteadyStateIsCloseToTheBestFixedDraftLen) {
+    double sum = 0, least = 9;
+    int n = 0;
+    for (const Bed& bed : beds()) {
+        for (const double alpha : {0.0, 0.3, 0.6, 0.8, 0.95, 1.0}) {
+            double best = 0;
+            for (const uint32_t draft_len : {0u, 1u, 2u, 3u, 4u, 6u, 8u})
+                best = std::max(best, speed(bed, text_of(alpha), 400, {.fixed = draft_len}, 1));
+            const double ratio = speed(bed, text_of(alpha), 400, {}, 3) / best;
+            if (ratio < 0.95) std::printf("  %-32s alpha %.2f: %.3f of the best fixed (%.2f)\n", bed.device.name.c_str(), alpha, ratio, best);
+            sum += ratio;
+            least = std::min(least, ratio);
+            n += 1;
+        }
+    }
+    std::printf("  steady state: %.3f of the best fixed draft_len on average, least %.3f\n", sum / n, least);
+    EXPECT_GE(sum / n, 0.95);
+    EXPECT_GE(least, 0.85);
+}
+
+TEST(Speculation, FollowsATextThatChanges) {
+    for (const Bed& bed : {beds()[1], beds()[4]}) {
+        const double automatic = speed(bed, changing_text(), 1000, {}, 1);
+        double best = 0;
+        for (const uint32_t draft_len : {0u, 1u, 2u, 3u, 4u, 6u}) best = std::max(best, speed(bed, changing_text(), 1000, {.fixed = draft_len}, 1));
+        std::printf("  %-32s changing text: %.2f, best fixed %.2f\n", bed.device.name.c_str(), automatic, best);
+        EXPECT_GE(automatic, 0.97 * best);
+    }
+}
+
+TEST(Speculation, ProposalsComeAndGo) {
+    for (const Bed& bed : {beds()[1], beds()[4]}) {
+        const double plain_draft = speed(bed, copying_text(), 600, {.model = true, .proposals = false}, 1);
+        const double proposals = speed(bed, copying_text(), 600, {.model = false, .proposals = true}, 1);
+        const double both = speed(bed, copying_text(), 600, {.model = true, .proposals = true}, 1);
+        std::printf("  %-32s useless draft %.2f, proposals %.2f, both %.2f\n", bed.device.name.c_str(), plain_draft, proposals, both);
+        EXPECT_GE(plain_draft, 0.97);
+        EXPECT_GE(proposals, 1.15);
+        EXPECT_GE(both, 0.97 * proposals);
+    }
+}
+
+TEST(Speculation, FixedDraftLenIsKeptExactly) {
+    Engine engine(beds()[0].prior);
+    for (const uint32_t draft_len : {0u, 1u, 5u, 8u}) {
+        const Decoded run = Machine(beds()[0].device, 1).decode(engine, text_of(0), 60, {.fixed = draft_len});
+        for (const DraftChoice& choice : run.choices) EXPECT_EQ(choice.draft_len, draft_len);
+        for (const RoundPlan& plan : run.plans) EXPECT_EQ(plan.shape.draft_len, draft_len);
+    }
+    // Beside an automatic one, too; and the automatic one never makes the round's share of the fixed one longer.
+    SequenceSpeculation a(engine.long_run), b(engine.long_run);
+    SpeculatingSequence group[2];
+    group[0] = {.state = &a, .may_use_model = true, .is_fixed = true, .fixed_draft_len = 3};
+    group[1] = {.state = &b, .may_use_model = true};
+    for (int round = 0; round < 20; ++round) {
+        const RoundPlan plan = engine.policy.decide(group, 2, false);
+        EXPECT_EQ(group[0].choice.draft_len, 3u);
+        EXPECT_GE(plan.shape.draft_len, 3u);
+        for (const SpeculatingSequence& sequence : group) engine.policy.observe(*sequence.state, sequence.choice, sequence.choice.draft_len, 0);
+    }
+}
+
+TEST(Speculation, DoesNotFlap) {
+    for (const Bed& bed : beds()) {
+        for (const double alpha : {0.1, 0.3, 0.45, 0.6, 0.8, 1.0}) {
+            double switches = 0;
+            for (uint64_t seed = 1; seed <= 4; ++seed) {
+                Engine engine(bed.prior);
+                Machine machine(bed.device, seed);
+                machine.decode(engine, text_of(alpha), 300, {});
+                switches += machine.decode(engine, text_of(alpha), 2000, {}).switches / 4.0;
+            }
+            // Probes and plain references switch by design, both rarely.
+            EXPECT_LE(switches, 60) << bed.device.name << ", alpha " << alpha;
+        }
+    }
+}
+
+TEST(Speculation, NeverReadsALongPromptForADraftThatIsUnknown) {
+    Engine engine(beds()[0].prior);
+    const Decoded run = Machine(beds()[0].device, 1).decode(engine, text_of(1, 1000), 128, {});
+    EXPECT_EQ(run.draft_rows_replayed, 0);
+    EXPECT_FALSE(run.summary.reason.empty());
+    // Sequences that never drafted leave their allowance: a pair is tried in the end.
+    Engine second(beds()[0].prior);
+    Machine machine(beds()[0].device, 2);
+    double replayed = 0;
+    for (int i = 0; i < 6; ++i) replayed += machine.decode(second, text_of(1, 14), 100, {}).draft_rows_replayed;
+    EXPECT_GT(replayed, 0);
+}
+
+// ---- estimator ---------------------------------------------------------------------------------------------------------
+
+TEST(SpeculationEstimator, FullAcceptanceIsALowerBound) {
+    std::mt19937_64 random(7);
+    for (const double alpha : {0.3, 0.6, 0.85}) {
+        for (const uint32_t draft_len : {1u, 2u, 4u, 8u}) {
+            LongRunAcceptance long_run;
+            AcceptanceEstimator estimator(long_run);
+            double estimates = 0, naive = 0; // naive: what accepted / drafted says
+            constexpr int n = 20000;
+            for (int round = 0; round < n; ++round) {
+                uint32_t a = 0;
+                while (a < draft_len && std::bernoulli_distribution(alpha)(random)) a += 1;
+                estimator.observe(DraftClass::model, draft_len, a);
+                long_run.observe(DraftClass::model, draft_len, a);
+                estimates += estimator.alpha(DraftClass::model) / n;
+                naive += static_cast<double>(a) / draft_len / n;
+            }
+            EXPECT_NEAR(long_run.alpha(DraftClass::model), alpha, 0.03);
+            EXPECT_NEAR(estimates, alpha, 0.05) << "draft_len " << draft_len; // the weak prior of 0.7 draws a little
+            if (draft_len >= 4) { // the naive mean must fail the same check
+                EXPECT_GT(std::abs(naive - alpha), 0.05);
+            }
+        }
+    }
+}
+
+TEST(SpeculationEstimator, EquationOne) {
+    EXPECT_DOUBLE_EQ(expected_tokens(0.8, 0), 1);
+    EXPECT_NEAR(expected_tokens(0.8, 4), (1 - std::pow(0.8, 5)) / 0.2, 1e-12);
+    EXPECT_DOUBLE_EQ(expected_tokens(1, 7), 8);
+    EXPECT_DOUBLE_EQ(expected_tokens(0, 7), 1);
+}
+
+TEST(SpeculationEstimator, AdaptsInAFewRoundsAndKeepsClassesApart) {
+    LongRunAcceptance long_run;
+    AcceptanceEstimator estimator(long_run);
+    for (int i = 0; i < 50; ++i) estimator.observe(DraftClass::model, 4, 4);
+    EXPECT_GT(estimator.alpha(DraftClass::model), 0.95);
+    for (int i = 0; i < 8; ++i) estimator.observe(DraftClass::model, 4, 0);
+    EXPECT_LT(estimator.alpha(DraftClass::model), 0.6);
+    EXPECT_EQ(estimator.evidence(DraftClass::match_8), 0);
+    for (int i = 0; i < 30; ++i) estimator.observe(DraftClass::match_8, 0, 0);
+    EXPECT_LT(estimator.expected_tokens(DraftClass::match_8, 4), 1.4) << "a match that is never there gives nothing";
+}
+
+// ---- costs -------------------------------------------------------------------------------------------------------------
+
+TEST(SpeculationCosts, UnseenShapesScaleWithTheMachine) {
+    const Bed bed = beds()[1];
+    Engine engine(bed.prior);
+    Machine(bed.device, 3).decode(engine, text_of(0.8), 300, {});
+    EXPECT_NEAR(engine.costs.c(), bed.device.c, 0.15 * bed.device.c);
+    for (const uint32_t rows : {2u, 3u, 5u, 7u}) EXPECT_NEAR(engine.costs.v(rows), bed.device.v(rows), 0.12 * bed.device.v(rows)) << rows;
+    const RoundShape unseen = {.model = true, .draft_len = 7};
+    const double before = engine.costs.round_ms(unseen);
+    for (int i = 0; i < 30; ++i) {
+        const double slow = 2;
+        engine.costs.observe({}, {0, bed.device.target_ms * slow, bed.device.accept_ms * slow, bed.device.round_ms({}) * slow});
+    }
+    EXPECT_NEAR(engine.costs.round_ms(unseen) / before, 2, 0.25) << "only plain rounds were seen to be slower";
+    EXPECT_NEAR(engine.costs.plain_ms(1), 2 * bed.device.round_ms({}), 0.1 * 2 * bed.device.round_ms({}));
+}
+
+TEST(SpeculationCosts, OneHiccupAndAColdShaderAreNotLearnt) {
+    CostModel costs(prior_of(50, 0.2, false));
+    const RoundShape drafted = {.model = true, .draft_len = 4};
+    for (int i = 0; i < 10; ++i) costs.observe({}, {0, 50, 0.5, 51});
+    costs.observe(drafted, {40, 415, 0.5, 460}); // 360 ms of shader compilation
+    const double before = costs.round_ms(drafted), plain = costs.plain_ms(1);
+    EXPECT_LT(before, 150);
+    for (int i = 0; i < 10; ++i) costs.observe(drafted, {41, 55, 0.5, 97});
+    costs.observe(drafted, {41, 800, 0.5, 900});
+    EXPECT_NEAR(costs.round_ms(drafted), 97, 8);
+    EXPECT_NEAR(costs.plain_ms(1), plain, 0.1 * plain);
+    EXPECT_NEAR(costs.overhead_ms({}), 0.5, 0.2);
+    costs.observe(drafted, {NAN, INFINITY, -1, NAN});
+    EXPECT_NEAR(costs.round_ms(drafted), 97, 8);
+}
+
+// ---- store -------------------------------------------------------------------------------------------------------------
+
+struct SpeculationStoreTest : testing::Test {
+    std::filesystem::path folder = std::filesystem::temp_directory_path() / ("auspex_speculation_" + std::to_string(entropy_seed()));
+    std::vector<std::string> log_lines;
+    Logger log{[this](LogLevel, std::string_view line) { log_lines.emplace_back(line); }};
+    SpeculationKey key{"device", "driver 1", "target \"a\" \xff", "draft", "f16"};
+
+    static uint64_t entropy_seed() { return std::random_device{}(); }
+    void SetUp() override { std::filesystem::create_directories(folder); }
+    void TearDown() override { std::filesystem::remove_all(folder); }
+    void write(const std::string& text) { std::ofstream(folder / "speculation.json", std::ios::binary) << text; }
+    std::string read() {
+        std::ifstream file(folder / "speculation.json", std::ios::binary);
+        return {std::istreambuf_iterator<char>(file), {}};
+    }
+};
+
+TEST_F(SpeculationStoreTest, RoundTrip) {
+    const Bed bed = beds()[1];
+    Engine engine(bed.prior), again(bed.prior), other(bed.prior);
+    Machine(bed.device, 3).decode(engine, text_of(0.8), 600, {});
+    const SpeculationStore store(folder.string());
+    EXPECT_FALSE(store.load(key, again.costs, again.long_run, log));
+    store.save(key, engine.costs, engine.long_run, log);
+    SpeculationKey newer = key;
+    newer.driver = "driver 2";
+    EXPECT_FALSE(store.load(newer, other.costs, other.long_run, log));
+    store.save(newer, engine.costs, engine.long_run, log);
+    ASSERT_TRUE(store.load(key, again.costs, again.long_run, log));
+    EXPECT_TRUE(log_lines.empty());
+    EXPECT_TRUE(again.costs.is_calibrated());
+    EXPECT_NEAR(again.costs.c(), engine.costs.c(), 1e-9);
+    for (uint32_t rows = 1; rows <= 9; ++rows) EXPECT_NEAR(again.costs.v(rows), engine.costs.v(rows), 1e-9);
+    EXPECT_NEAR(again.long_run.alpha(DraftClass::model), engine.long_run.alpha(DraftClass::model), 1e-9);
+    for (const auto& file : std::filesystem::directory_iterator(folder)) EXPECT_EQ(file.path().filename(), "speculation.json");
+    // A stored pair drafts from the first round on.
+    again.policy.decide({}, 1, false);
+    const Decoded run = Machine(bed.device, 4).decode(again, text_of(0.8), 50, {});
+    EXPECT_GT(run.choices.front().draft_len, 0u);
+}
+
+TEST_F(SpeculationStoreTest, KeepsABoundedNumberOfPairs) {
+    Engine engine(beds()[1].prior);
+    Machine(beds()[1].device, 3).decode(engine, text_of(0.8), 100, {});
+    const SpeculationStore store(folder.string());
+    for (int i = 0; i < 40; ++i) {
+        key.draft = "draft " + std::to_string(i);
+        store.save(key, engine.costs, engine.long_run, log);
+    }
+    EXPECT_TRUE(store.load(key, engine.costs, engine.long_run, log));
+    key.draft = "draft 0";
+    EXPECT_FALSE(store.load(key, engine.costs, engine.long_run, log));
+    EXPECT_LE(read().size(), 256u << 10);
+}
+
+TEST_F(SpeculationStoreTest, HostileFilesAreLeftBehind) {
+    const Bed bed = beds()[1];
+    Engine engine(bed.prior);
+    Machine(bed.device, 3).decode(engine, text_of(0.8), 300, {});
+    const SpeculationStore store(folder.string());
+    store.save(key, engine.costs, engine.long_run, log);
+    const std::string good = read();
+    const auto with = [&](const std::string& from, const std::string& to) {
+        std::string text = good;
+        const size_t at = text.find(from);
+        EXPECT_NE(at, std::string::npos) << from;
+        return text.replace(at, from.size(), to);
+    };
+    const size_t costs_at = good.find("\"costs\":[[") + 10;
+    const std::string first = good.substr(costs_at, good.find(']', costs_at) - costs_at);
+    const std::vector<std::string> hostile = {
+        "", "{", "[]", "null", std::string(1000, '['), good.substr(0, good.size() / 2), std::string(300 << 10, ' ') + good,
+        with("\"format\":1", "\"format\":2"), with("\"acceptance\":[[", "\"acceptance\":[[1e9,"), with("\"savings\":", "\"savings\":-"),
+        with("\"savings\":", "\"savings\":1e300,\"x\":"), with(first, "0,0,1e308,0.1"), with(first, "0,0,-1,0.1"), with(first, "99,1,1,0.1"),
+        with(first, "1,4294967295,1,0.1"), with(first, "1,2.5,1,0.1"), with(first, "1,0,1,0.1"), with(first, "1,2,\"x\",0.1"),
+        with(first, "1,2,1"), with(first, "1,2,1,null"), with("\"entries\":[", "\"entries\":[1,null,[],"), std::string("{\"a\":\0}", 7)};
+    for (const std::string& text : hostile) {
+        write(text);
+        log_lines.clear();
+        CostModel costs(bed.prior);
+        LongRunAcceptance long_run;
+        const double before = costs.round_ms({.model = true, .draft_len = 3});
+        if (store.load(key, costs, long_run, log)) {
+            EXPECT_NE(text.find("[1,null,[],"), std::string::npos) << "taken: " << text.substr(0, 200);
+            continue; // strange neighbours are none of our business
+        }
+        EXPECT_EQ(log_lines.size(), 1u) << text.substr(0, 200);
+        EXPECT_EQ(costs.round_ms({.model = true, .draft_len = 3}), before);
+        EXPECT_EQ(long_run.counts(DraftClass::model).tested, 0);
+        store.save(key, engine.costs, engine.long_run, log); // it is replaced by a sound one
+        EXPECT_TRUE(store.load(key, costs, long_run, log));
+    }
+}
+
+TEST_F(SpeculationStoreTest, NoFolderKeepsNothing) {
+    Engine engine(beds()[1].prior);
+    SpeculationStore("").save(key, engine.costs, engine.long_run, log);
+    EXPECT_FALSE(SpeculationStore("").load(key, engine.costs, engine.long_run, log));
+    Machine(beds()[1].device, 3).decode(engine, text_of(0.8), 50, {});
+    SpeculationStore((folder / "absent").string()).save(key, engine.costs, engine.long_run, log);
+    EXPECT_EQ(log_lines.size(), 1u);
+}
+
+} // namespace
+} // namespace auspex
