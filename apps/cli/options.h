@@ -1,7 +1,7 @@
 // What the command line asks for, every value checked, and the commands that do it.
 #pragma once
 
-#include "cli/values.h"
+#include "cli/sampling/sampling.h"
 
 #include <cstdint>
 #include <optional>
@@ -33,13 +33,6 @@ struct PromptOptions {
     std::vector<uint32_t> tokens;    // empty: text
 };
 
-struct SamplingOptions {
-    uint32_t n_predict = 256; // 0: until the context is full
-    double temperature = 0.0;
-    std::optional<uint64_t> seed; // absent: a random one
-    uint32_t draft_len = 4;       // 0 when there is no draft
-};
-
 struct ChatFormat {
     std::optional<std::string> system; // absent: the model's own default, which often is none
     std::string template_name;         // empty: the one the model's own template is recognised as
@@ -60,7 +53,7 @@ struct RunOptions {
 
 struct ChatOptions {
     ModelOptions models;
-    SamplingOptions sampling{.n_predict = 1024, .seed = {}};
+    SamplingOptions sampling{.n_predict = 1024};
     ChatFormat format;
     ColorMode color = ColorMode::automatic;
 };
@@ -76,8 +69,11 @@ struct BenchOptions {
     std::string prompt = kBuiltInPrompt;
     uint32_t n_predict = 128;
     uint32_t n_repetitions = 5;
-    std::vector<uint32_t> draft_lens = {1, 2, 3, 4, 6, 8}; // empty when there is no draft
-    double temperature = 0.0;
+    // Rows: each drafter with each draft_len, auto with its own choice; after plain decoding.
+    std::vector<auspex_drafter> drafters = {AUSPEX_DRAFTER_MODEL, AUSPEX_DRAFTER_AUTO};
+    std::vector<uint32_t> draft_lens = {1, 2, 3, 4, 6, 8};
+    bool has_drafters = false, has_draft_lens = false; // they were given
+    SamplingOptions sampling; // of every row; drafter, draft_len, n_predict and seed are not read
     uint64_t seed = 1;
     bool json = false;
 };

@@ -21,20 +21,12 @@ std::optional<uint64_t> whole_number(std::string_view text) {
     return value;
 }
 
-// Spaces around a part are not part of it.
-std::vector<std::string> split(const std::string& text, char separator) {
-    std::vector<std::string> parts;
-    for (size_t begin = 0; begin <= text.size();) {
-        const size_t end = std::min(text.find(separator, begin), text.size());
-        std::string part = text.substr(begin, end - begin);
-        while (part.starts_with(' '))
-            part.erase(0, 1);
-        while (part.ends_with(' '))
-            part.pop_back();
-        parts.push_back(std::move(part));
-        begin = end + 1;
-    }
-    return parts;
+std::optional<double> finite_number(const std::string& text) {
+    char* end = nullptr;
+    const double value = std::strtod(text.c_str(), &end);
+    const bool is_decimal = text.find_first_not_of("0123456789.+-eE") == std::string::npos; // no nan, inf, 0x1p3
+    if (text.empty() || !is_decimal || end != text.c_str() + text.size() || !std::isfinite(value)) return std::nullopt;
+    return value;
 }
 
 [[noreturn]] void fail_usage(const std::string& flag, const std::string& found, const std::string& expected) {
@@ -126,6 +118,21 @@ std::string shortest(float value) {
     return {digits.data(), result.ptr};
 }
 
+std::vector<std::string> split(const std::string& text, char separator) {
+    std::vector<std::string> parts;
+    for (size_t begin = 0; begin <= text.size();) {
+        const size_t end = std::min(text.find(separator, begin), text.size());
+        std::string part = text.substr(begin, end - begin);
+        while (part.starts_with(' '))
+            part.erase(0, 1);
+        while (part.ends_with(' '))
+            part.pop_back();
+        parts.push_back(std::move(part));
+        begin = end + 1;
+    }
+    return parts;
+}
+
 uint64_t parse_whole(const std::string& flag, const std::string& text, uint64_t lowest, uint64_t highest,
                      const char* or_else) {
     const auto value = whole_number(text);
@@ -136,14 +143,19 @@ uint64_t parse_whole(const std::string& flag, const std::string& text, uint64_t 
     return *value;
 }
 
+double parse_number(const std::string& flag, const std::string& text, double lowest, double highest) {
+    const auto value = finite_number(text);
+    if (!value || *value < lowest || *value > highest)
+        fail_usage(flag, text, format("a number from %g to %g", lowest, highest));
+    return *value == 0.0 ? 0.0 : *value;
+}
+
 double parse_temperature(const std::string& flag, const std::string& text) {
     constexpr double lowest = 0.001, highest = 100.0; // logits / T must stay finite in f32
-    char* end = nullptr;
-    const double value = std::strtod(text.c_str(), &end);
-    const bool is_number = !text.empty() && text[0] > ' ' && end == text.c_str() + text.size() && std::isfinite(value);
-    if (!is_number || (value != 0.0 && (value < lowest || value > highest)))
+    const auto value = finite_number(text);
+    if (!value || (*value != 0.0 && (*value < lowest || *value > highest)))
         fail_usage(flag, text, "0 (greedy) or a number from 0.001 to 100");
-    return value;
+    return *value;
 }
 
 uint32_t parse_n_predict(const std::string& flag, const std::string& text) {
@@ -177,6 +189,11 @@ std::vector<int64_t> parse_position_list(const std::string& flag, const std::str
         positions.push_back(is_negative ? -static_cast<int64_t>(*value) : static_cast<int64_t>(*value));
     }
     return positions;
+}
+
+std::optional<uint32_t> parse_id(const std::string& text) {
+    const auto value = whole_number(text);
+    return value && *value <= UINT32_MAX ? std::optional(static_cast<uint32_t>(*value)) : std::nullopt;
 }
 
 std::vector<uint32_t> parse_ids(const std::string& source, const std::string& text) {

@@ -55,10 +55,15 @@ std::string with_visible_bytes(std::string_view text);
 // The fewest digits that give this float again.
 std::string shortest(float value);
 
+// Spaces around a part are not part of it.
+std::vector<std::string> split(const std::string& text, char separator);
+
 // Each throws Failure(kExitUsage) that names the flag, what was found and what was expected.
 // `or_else` goes before the range in the message: "-1 or ".
 uint64_t parse_whole(const std::string& flag, const std::string& text, uint64_t lowest, uint64_t highest,
                      const char* or_else = "");
+// -0 is 0. Nothing but a finite number in decimal notation.
+double parse_number(const std::string& flag, const std::string& text, double lowest, double highest);
 double parse_temperature(const std::string& flag, const std::string& text);
 uint32_t parse_n_predict(const std::string& flag, const std::string& text);           // -1: 0, no limit
 std::optional<uint64_t> parse_seed(const std::string& flag, const std::string& text); // -1: none
@@ -66,6 +71,7 @@ std::vector<uint32_t> parse_whole_list(const std::string& flag, const std::strin
                                        uint32_t highest);
 // 0, 5 and, from the end, -1.
 std::vector<int64_t> parse_position_list(const std::string& flag, const std::string& text);
+std::optional<uint32_t> parse_id(const std::string& text); // none: not a whole number of 32 bits
 // Separated by commas or white space, perhaps in brackets, as programs write them. source: for errors.
 std::vector<uint32_t> parse_ids(const std::string& source, const std::string& text);
 // d=1024,layers=12,ffn=2816,heads=16,kv_heads=4,head_dim=64,vocab=32000,ctx=4096,dtype=f16,tied=0

@@ -72,7 +72,7 @@ TEST(CliChat, SettingsCount) {
     EXPECT_EQ(chat("Hello\n", {"-n", "9", "--temp", "1", "-s", "8", "--system", "Be brief.", "--draft-len", "2"}).out,
               commands.out);
     EXPECT_NE(chat("Hello\n", {"-n", "9", "--temp", "1", "-s", "8"}).out, flags.out) << "the system text is told";
-    EXPECT_NE(chat("/set n 9\n/set\n", {}).err.find("n 9, draft-len 4"), std::string::npos);
+    EXPECT_NE(chat("/set n 9\n/set\n", {}).err.find("n 9, temp 0, drafter auto, draft-len auto\n"), std::string::npos);
 }
 
 TEST(CliChat, LinesGoOnBehindABackslash) {

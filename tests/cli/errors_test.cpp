@@ -25,7 +25,8 @@ TEST(CliErrors, WordsAndFlags) {
     expect_error({"run", "--bogus"}, kUsage, "--bogus");
     expect_error({"run", "stray"}, kUsage, "stray");
     expect_error({"info", "-n", "4"}, kUsage, "-n");
-    for (const char* flag : {"-p", "-f", "-n", "-m", "-md", "-s", "-c", "--temp", "--tokens", "--device", "--samples"})
+    for (const char* flag : {"-p", "-f", "-n", "-m", "-md", "-s", "-c", "--temp", "--tokens", "--device", "--samples", "--drafter",
+                             "--draft-len", "--top-p", "--logit-bias", "--ban", "--stop"})
         expect_error({"run", flag}, kUsage, std::string(flag) + ": expected a value");
 }
 
@@ -54,7 +55,7 @@ TEST(CliErrors, Choices) {
     expect_error({"run", "-p", "a", "-f", "b"}, kUsage, "-f");
     expect_error({"run", "-p", "a", "--tokens", "1"}, kUsage, "--tokens");
     expect_error({"run", "--no-draft", "--draft-len", "4"}, kUsage, "--no-draft");
-    expect_error({"run", "-m", kTarget, "--draft-len", "4"}, kUsage, "-md");
+    expect_error({"bench", "-m", kTarget, "--draft-len", "4"}, kUsage, "-md");
     expect_error({"run", "-m", ""}, kUsage, "-m");
     expect_error({"run", "-md", ""}, kUsage, "-md");
     expect_error({"info", "-m", ""}, kUsage, "-m");

@@ -75,7 +75,7 @@ TEST(CliInfo, DeviceCanBeNamed) {
 TEST(CliBench, ComparesPlainWithEveryDraftLen) {
     const Json bench = run_cli_json({"bench", "-n", "24", "-r", "3", "--draft-len", "1,3"});
     EXPECT_TRUE(starts_with(keys_of(bench), {"schema", "device", "results"}));
-    ASSERT_EQ(bench["results"].size(), 3u);
+    ASSERT_EQ(bench["results"].size(), 4u) << "plain, model 1, model 3, auto";
     const Json& plain = bench["results"][0];
     for (const Json& result : bench["results"]) {
         SCOPED_TRACE(result.dump());
@@ -94,8 +94,13 @@ TEST(CliBench, ComparesPlainWithEveryDraftLen) {
     EXPECT_TRUE(plain["acceptance_rate"].is_null());
     EXPECT_TRUE(plain["c"].is_null());
     EXPECT_EQ(plain["tokens_per_round"], 1.0);
+    EXPECT_EQ(plain["drafter"], "none");
+    EXPECT_EQ(bench["results"][3]["drafter"], "auto");
+    EXPECT_TRUE(bench["results"][3]["draft_len"].is_null());
     const Json& spec = bench["results"][2];
     EXPECT_EQ(spec["test"], "spec");
+    EXPECT_EQ(spec["drafter"], "model");
+    EXPECT_GT(spec["overlap"], 0.0);
     EXPECT_EQ(spec["draft_len"], 3);
     EXPECT_GT(spec["tokens_per_round"], 1.0);
     if (spec["v"].is_number()) { // the device has timestamps
@@ -110,11 +115,14 @@ TEST(CliBench, RunsShapesWithoutFiles) {
     const std::string shape = "layers=2,ffn=96,heads=3,kv_heads=1,head_dim=32,vocab=500";
     const Json pair = run_cli_json({"bench", "--shape", "d=72," + shape + ",dtype=bf16,tied=1", "--draft-shape",
                                     "d=40," + shape, "-n", "6", "-r", "1", "--draft-len", "2"});
-    ASSERT_EQ(pair["results"].size(), 2u);
+    ASSERT_EQ(pair["results"].size(), 3u);
     EXPECT_EQ(pair["results"][1]["draft_len"], 2);
     EXPECT_TRUE(pair["model"]["target"].is_null());
-    const Json plain = run_cli_json({"bench", "--shape", "d=72," + shape, "-n", "6", "-r", "1"});
-    EXPECT_EQ(plain["results"].size(), 1u) << "no draft: plain only";
+    const Json alone = run_cli_json({"bench", "--shape", "d=72," + shape, "-n", "6", "-r", "1"});
+    ASSERT_EQ(alone["results"].size(), 2u) << "no draft: plain, and what auto finds in the text";
+    EXPECT_EQ(alone["results"][1]["drafter"], "auto");
+    const Json plain = run_cli_json({"bench", "--shape", "d=72," + shape, "-n", "6", "-r", "1", "--no-draft"});
+    EXPECT_EQ(plain["results"].size(), 1u);
 }
 
 TEST(CliBench, TableIsTextOnStdout) {

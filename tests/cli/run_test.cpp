@@ -30,7 +30,10 @@ void expect_counted_by_the_rules(const Json& run) {
     const Json& timings = run["timings"];
     const Json& speculation = run["speculation"];
     const auto histogram = speculation["accepted_histogram"].get<std::vector<uint64_t>>();
-    const auto draft_len = speculation["draft_len"].get<uint64_t>();
+    const uint64_t draft_len = histogram.size() - 1; // the longest allowed
+    if (speculation["draft_len"].is_number()) { // null: auto
+        EXPECT_EQ(speculation["draft_len"].get<uint64_t>(), draft_len);
+    }
     const auto rounds = speculation["rounds"].get<uint64_t>();
     const auto predicted_n = timings["predicted_n"].get<uint64_t>();
     const auto draft_n = timings["draft_n"].get<uint64_t>(), accepted = timings["draft_n_accepted"].get<uint64_t>();
@@ -42,7 +45,6 @@ void expect_counted_by_the_rules(const Json& run) {
         from_histogram += i * histogram[i];
     EXPECT_EQ(timings["prompt_n"].get<size_t>(), run["prompt_tokens"].size());
     EXPECT_EQ(predicted_n, n_tokens);
-    EXPECT_EQ(histogram.size(), draft_len + 1);
     EXPECT_EQ(std::accumulate(histogram.begin(), histogram.end(), uint64_t{0}), rounds);
     EXPECT_EQ(from_histogram, accepted);
     EXPECT_LE(accepted, draft_n);
@@ -58,6 +60,24 @@ void expect_counted_by_the_rules(const Json& run) {
     }
     EXPECT_DOUBLE_EQ(speculation["tokens_per_round"].get<double>(),
                      static_cast<double>(predicted_n) / static_cast<double>(rounds));
+    uint64_t by_drafter = 0;
+    for (const Json& n : speculation["drafter_rounds"])
+        by_drafter += n.get<uint64_t>();
+    EXPECT_GE(by_drafter, rounds) << "every round had a drafter, if only nobody";
+    const auto at_least = speculation["accepted_at_least"].get<std::vector<double>>();
+    ASSERT_EQ(at_least.size(), draft_len);
+    double sum = 0.0;
+    for (size_t j = 1; j <= draft_len; ++j) {
+        const auto tail = std::accumulate(histogram.begin() + static_cast<std::ptrdiff_t>(j), histogram.end(), uint64_t{0});
+        EXPECT_DOUBLE_EQ(at_least[j - 1], static_cast<double>(tail) / static_cast<double>(rounds)) << j;
+        sum += at_least[j - 1];
+    }
+    EXPECT_NEAR(sum * static_cast<double>(rounds), static_cast<double>(accepted), 1e-6);
+    EXPECT_EQ(speculation["alpha"].is_null(), speculation["tested_n"] == 0);
+    if (speculation["alpha"].is_number()) {
+        EXPECT_GE(speculation["alpha"], 0.0);
+        EXPECT_LE(speculation["alpha"], 1.0);
+    }
     if (timings["predicted_ms"].is_number()) {
         EXPECT_NEAR(timings["predicted_per_second"].get<double>(),
                     static_cast<double>(predicted_n) * 1e3 / timings["predicted_ms"].get<double>(), 1e-6);
@@ -90,7 +110,15 @@ TEST(CliRun, JsonHasItsKeysInOrder) {
     EXPECT_EQ(keys_of(run["timings"]), (Keys{"prompt_n", "prompt_ms", "predicted_n", "predicted_ms",
                                              "predicted_per_second", "draft_n", "draft_n_accepted", "first_token_ms"}));
     EXPECT_EQ(keys_of(run["speculation"]), (Keys{"draft_len", "rounds", "acceptance_rate", "tokens_per_round",
-                                                 "accepted_histogram", "draft_ms", "verify_ms", "accept_ms"}));
+                                                 "accepted_histogram", "draft_ms", "verify_ms", "accept_ms",
+                                                 "drafter", "acceptance", "lenience", "lossless", "tested_n", "alpha",
+                                                 "accepted_at_least", "c", "v", "predicted_speedup", "speedup",
+                                                 "drafter_rounds", "choice"}));
+    EXPECT_EQ(keys_of(run["speculation"]["drafter_rounds"]), (Keys{"none", "model", "ngram", "lookup", "host"}));
+    EXPECT_TRUE(run["speculation"]["draft_len"].is_null()) << "auto";
+    EXPECT_EQ(run["speculation"]["drafter"], "auto");
+    EXPECT_EQ(run["speculation"]["lossless"], true);
+    EXPECT_TRUE(run["speculation"]["speedup"].is_null()) << "nothing was decoded plainly to compare with";
     EXPECT_EQ(run["completions"][0]["stop_reason"], "length");
     EXPECT_EQ(tokens_of(run).size(), 16u);
     expect_counted_by_the_rules(run);

@@ -78,6 +78,25 @@ void add_text(CLI::App& app, const std::string& names, const std::string& value_
     add_value(app, names, value_name, help, [&target](const std::string&, const std::string& text) { target = text; });
 }
 
+void add_repeatable(CLI::App& app, const std::string& names, const std::string& value_name, const std::string& help,
+                    Parse parse) {
+    const std::string flag = short_name(names.substr(0, names.find(',')));
+    const CLI::callback_t callback = [flag, parse](const CLI::results_t& texts) {
+        for (const std::string& text : texts)
+            parse(flag, text);
+        return true;
+    };
+    app.add_option(names, callback, help)
+        ->option_text(value_name)
+        ->expected(1)
+        ->allow_extra_args(false)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void begin_group(CLI::App& app, const char* heading) {
+    app.option_defaults()->group(heading);
+}
+
 void add_target(CLI::App& app, Shared& shared, const std::string& otherwise) {
     add_text(app, "-m,--model", "PATH", "Target model: a GGUF file or a Hugging Face folder; " + otherwise,
              shared.target);
@@ -96,7 +115,7 @@ void add_quant(CLI::App& app, auspex_weight_type& target) {
 
 void add_models(CLI::App& app, Shared& shared, ModelOptions& models, const std::string& otherwise) {
     add_target(app, shared, otherwise);
-    add_draft(app, shared, "Draft model, as -m; without it -m runs plainly");
+    add_draft(app, shared, "Draft model, as -m; without it -m drafts from its own text at most");
     add_quant(app, models.target_weights);
     add_weight_type(app, "--draft-quant", "The same for the draft (as-is)", models.draft_weights);
 }
@@ -127,27 +146,41 @@ void add_prompt(CLI::App& app, PromptOptions& prompt, const std::string& help) {
               });
 }
 
-void add_temperature(CLI::App& app, double& target) {
-    add_value(app, "--temp", "T", "Temperature; 0: greedy (0)",
-              [&target](const std::string& flag, const std::string& text) { target = parse_temperature(flag, text); });
-}
-
-void add_sampling(CLI::App& app, SamplingOptions& sampling, Shared& shared) {
+void add_length_and_seed(CLI::App& app, SamplingOptions& sampling) {
     add_value(app, "-n,--n-predict", "N",
               format("Tokens to generate; -1: until the context is full (%u)", sampling.n_predict),
               [&sampling](const std::string& flag, const std::string& text) {
                   sampling.n_predict = parse_n_predict(flag, text);
               });
-    add_temperature(app, sampling.temperature);
     add_value(
         app, "-s,--seed", "SEED", "Seed; -1: a random one (-1)",
         [&sampling](const std::string& flag, const std::string& text) { sampling.seed = parse_seed(flag, text); });
-    add_value(app, "--draft-len", "K",
-              format("Drafts per round, 0 to %u (%u)", AUSPEX_MAX_DRAFT_LEN, sampling.draft_len),
-              [&shared](const std::string& flag, const std::string& text) {
-                  shared.draft_len = static_cast<uint32_t>(parse_whole(flag, text, 0, AUSPEX_MAX_DRAFT_LEN));
-              });
-    app.add_flag("--no-draft", shared.no_draft, "Plain decoding, as --draft-len 0");
+}
+
+void add_settings(CLI::App& app, SamplingOptions& sampling, SettingGroup group, std::vector<std::string> except) {
+    for (const SamplingSetting& setting : sampling_settings()) {
+        if (setting.group != group || std::find(except.begin(), except.end(), setting.name) != except.end()) continue;
+        add_value(app, std::string("--") + setting.name, setting.value_name, setting.help,
+                  [&sampling, set = setting.set](const std::string& flag, const std::string& text) {
+                      set(sampling, flag, text);
+                  });
+    }
+}
+
+void add_biases(CLI::App& app, SamplingOptions& sampling) {
+    add_repeatable(app, "--logit-bias", "ID+X", "Adds X to a token's logit; ID-X subtracts, ID-inf bans; repeatable",
+                   [&sampling](const std::string& flag, const std::string& text) {
+                       add_logit_bias(sampling, flag, text);
+                   });
+    add_repeatable(app, "--ban", "1,2,3", "Tokens that are never said, as --logit-bias ID-inf; repeatable",
+                   [&sampling](const std::string& flag, const std::string& text) { add_ban(sampling, flag, text); });
+}
+
+void add_stop_texts(CLI::App& app, SamplingOptions& sampling) {
+    add_repeatable(app, "--stop", "TEXT", "Text that ends the answer and is no part of it; repeatable",
+                   [&sampling](const std::string& flag, const std::string& text) {
+                       add_stop_text(sampling, flag, text);
+                   });
 }
 
 void add_chat_format(CLI::App& app, ChatFormat& format) {
@@ -193,24 +226,22 @@ void check_device(const ModelOptions& models) {
         throw Failure(kExitUsage, "--device \"\": expected the number or a part of the name of a device");
 }
 
-void choose_models(const Shared& shared, bool has_target_shape, bool has_draft_shape, ModelOptions& models) {
-    if (shared.no_draft && shared.draft_len.value_or(0) > 0)
-        throw Failure(kExitUsage, "--no-draft and --draft-len contradict each other: give one of them");
+void choose_models(const Shared& shared, const DraftNeed& need, bool has_target_shape, bool has_draft_shape,
+                   ModelOptions& models) {
     if (has_target_shape && shared.target) throw Failure(kExitUsage, "--shape and -m exclude each other");
     if (has_draft_shape && shared.draft) throw Failure(kExitUsage, "--draft-shape and -md exclude each other");
     check_paths(shared);
     check_device(models);
 
-    const bool is_plain = shared.no_draft || shared.draft_len == 0u;
     models.is_bundled_pair = !shared.target && !shared.draft && !has_target_shape;
     if (!has_target_shape) models.target = shared.target ? *shared.target : bundled_model("target");
-    if (is_plain || has_draft_shape) return;
+    if (!need.may_use || has_draft_shape) return;
     if (shared.draft)
         models.draft = *shared.draft;
     else if (!shared.target && !has_target_shape)
         models.draft = bundled_model("draft");
-    else if (shared.draft_len)
-        throw Failure(kExitUsage, format("--draft-len %u: expected a draft model too (-md PATH)", *shared.draft_len));
+    else if (!need.needed_by.empty())
+        throw Failure(kExitUsage, need.needed_by + ": expected a draft model too (-md PATH)");
 }
 
 } // namespace auspex::cli

@@ -61,11 +61,17 @@ void add_choice(CLI::App& app, const std::string& names, const std::string& valu
               });
 }
 
+// As add_value, but every one counts. A value that begins with - stands behind an equals sign.
+void add_repeatable(CLI::App& app, const std::string& names, const std::string& value_name, const std::string& help,
+                    Parse parse);
+
+// Flags that are declared from here on stand under this heading of the help.
+void begin_group(CLI::App& app, const char* heading);
+
 // What several commands take, before it is known which models are meant.
 struct Shared {
     std::optional<std::string> target, draft;
     bool no_draft = false;
-    std::optional<uint32_t> draft_len;
 };
 
 inline constexpr const char* kBundledPair = "default: the bundled pair";
@@ -79,8 +85,11 @@ void add_cache_type(CLI::App& app, auspex_cache_type& target);
 void add_context(CLI::App& app, ModelOptions& models);
 void add_device(CLI::App& app, ModelOptions& models); // and context, and cache type
 void add_prompt(CLI::App& app, PromptOptions& prompt, const std::string& help);
-void add_temperature(CLI::App& app, double& target);
-void add_sampling(CLI::App& app, SamplingOptions& sampling, Shared& shared); // -n, --temp, -s, --draft-len, --no-draft
+void add_length_and_seed(CLI::App& app, SamplingOptions& sampling);
+// The settings of the table, but those of `except`.
+void add_settings(CLI::App& app, SamplingOptions& sampling, SettingGroup group, std::vector<std::string> except = {});
+void add_biases(CLI::App& app, SamplingOptions& sampling);
+void add_stop_texts(CLI::App& app, SamplingOptions& sampling);
 void add_chat_format(CLI::App& app, ChatFormat& format);
 void add_color(CLI::App& app, ColorMode& target);
 
@@ -88,8 +97,14 @@ std::string bundled_model(const char* name);
 void check_paths(const Shared& shared);
 void check_prompt(const PromptOptions& prompt);
 void check_device(const ModelOptions& models);
-// Decides which models are meant by -m, -md, --no-draft and --draft-len.
-void choose_models(const Shared& shared, bool has_target_shape, bool has_draft_shape, ModelOptions& models);
+// What of a command needs a draft model, for a pair of flags or shapes.
+struct DraftNeed {
+    bool may_use = true;   // false: none is loaded
+    std::string needed_by; // a flag that cannot do without, "" for none
+};
+// Decides which models are meant by -m and -md.
+void choose_models(const Shared& shared, const DraftNeed& need, bool has_target_shape, bool has_draft_shape,
+                   ModelOptions& models);
 
 // The commands that generate text (generation.cpp) …
 void declare_run(CLI::App& app, RunOptions& options, Shared& shared);

@@ -1,6 +1,8 @@
 // Flags of the commands that generate text: run, chat, bench.
 #include "cli/command_line/flags.h"
 
+#include <algorithm>
+
 namespace auspex::cli {
 
 namespace {
@@ -9,6 +11,7 @@ constexpr const char* kRunExamples = "Examples:\n"
                                      "  auspex run\n"
                                      "  auspex run -p \"Once upon a time\" --temp 0.8 -s 7 --draft-len 6\n"
                                      "  auspex run -m llama-3b -md llama-1b -f prompt.txt -n 512\n"
+                                     "  auspex run -m llama-3b -f code.txt --drafter ngram --stop \"###\"\n"
                                      "  auspex run -m llama-3b.gguf --chat -p \"Who was Apollo?\" --quant q8_0\n"
                                      "  auspex run --samples 8 --temp 1 --json > completions.json\n\n";
 
@@ -18,8 +21,8 @@ constexpr const char* kChatNotes =
     "  /help                   these words\n"
     "  /reset                  begin a new conversation\n"
     "  /stats                  what the conversation took so far\n"
-    "  /set KEY VALUE          temp, seed, n or draft-len from the next turn on; system\n"
-    "                          before the first turn\n"
+    "  /set KEY VALUE          n, seed, stop or a flag without its dashes, as temp, from\n"
+    "                          the next turn on; system before the first\n"
     "  /exit                   leave, as Ctrl-D\n"
     "Ctrl-C stops the answer; at the prompt, or twice within two seconds, it leaves.\n\n"
     "Examples:\n"
@@ -28,44 +31,99 @@ constexpr const char* kChatNotes =
     "  echo \"Who was Apollo?\" | auspex chat -m model.gguf\n\n";
 
 constexpr const char* kBenchExamples =
-    "A speed-up is predicted as (1 - a^(K+1)) / (1 - a) / (K c + v(K+1)) for the\n"
-    "measured acceptance probability a, c = draft pass / target pass and v(n) = pass\n"
-    "of n rows / pass of one (Leviathan et al. 2023, Theorem 3.8, extended by v), with\n"
-    "what a round costs besides its passes added to both sides.\n\n"
+    "Rows: plain decoding, each drafter with each draft length, and auto, which chooses\n"
+    "for itself. A model's speed-up is predicted as (1 - a^(K+1)) / (1 - a) /\n"
+    "(K c + v(K+1)) for the measured acceptance probability a, c = draft pass / target\n"
+    "pass and v(n) = pass of n rows / pass of one (Leviathan et al. 2023, Theorem 3.8,\n"
+    "extended by v), with what a round costs besides its passes added to both sides.\n\n"
     "Examples:\n"
     "  auspex bench\n"
     "  auspex bench --draft-len 2,4,8 -r 9 --json\n"
     "  auspex bench --shape d=1024,layers=12,ffn=2816,heads=16,kv_heads=4,vocab=32000\n\n";
 
+bool is_models(auspex_drafter drafter) {
+    return drafter == AUSPEX_DRAFTER_MODEL || drafter == AUSPEX_DRAFTER_HYBRID;
+}
+
+// What the flags about drafts mean together. --no-draft, --drafter none and --draft-len 0 are one.
+DraftNeed settle_drafting(SamplingOptions& sampling, bool no_draft) {
+    const auto contradict = [](const std::string& one, const std::string& other) {
+        return Failure(kExitUsage, one + " and " + other + " contradict each other: give one of them");
+    };
+    const std::string drafter = std::string("--drafter ") + drafter_name(sampling.drafter);
+    const std::string draft_len = "--draft-len " + draft_len_name(sampling.draft_len);
+    const bool has_drafter = sampling.drafter != AUSPEX_DRAFTER_AUTO && sampling.drafter != AUSPEX_DRAFTER_NONE;
+    const bool has_draft_len = sampling.draft_len != AUSPEX_DRAFT_LEN_AUTO && sampling.draft_len != 0;
+    if (no_draft && has_draft_len) throw contradict("--no-draft", draft_len);
+    if (no_draft && has_drafter) throw contradict("--no-draft", drafter);
+    if (sampling.drafter == AUSPEX_DRAFTER_NONE && has_draft_len) throw contradict(drafter, draft_len);
+    if (sampling.draft_len == 0 && has_drafter) throw contradict(draft_len, drafter);
+    check_together(sampling);
+    if (no_draft) sampling.draft_len = 0;
+    return {.may_use = !sampling.is_plain() && (is_models(sampling.drafter) || sampling.drafter == AUSPEX_DRAFTER_AUTO),
+            .needed_by = is_models(sampling.drafter) ? drafter : ""};
+}
+
+// How drafts come about; what they may cost.
+void add_speculation(CLI::App& app, SamplingOptions& sampling, Shared& shared) {
+    begin_group(app, "Speculation");
+    add_settings(app, sampling, SettingGroup::speculation);
+    app.add_flag("--no-draft", shared.no_draft, "Plain decoding, as --drafter none and as --draft-len 0");
+}
+
+void add_sampling(CLI::App& app, SamplingOptions& sampling) {
+    begin_group(app, "Sampling");
+    add_length_and_seed(app, sampling);
+    add_settings(app, sampling, SettingGroup::sampling);
+    add_biases(app, sampling);
+    add_stop_texts(app, sampling);
+}
+
+// -h was declared first, but is read last.
+void end_groups(CLI::App& app) {
+    app.set_help_flag("-h,--help", "Print this help");
+}
+
 } // namespace
 
 void declare_run(CLI::App& app, RunOptions& options, Shared& shared) {
+    begin_group(app, "Models and device");
     add_models(app, shared, options.models, kBundledPair);
+    add_device(app, options.models);
+    begin_group(app, "Prompt");
     add_prompt(app, options.prompt,
                "Prompt. Without -p, -f and --tokens it is read from stdin when that is a pipe or file, else it is a "
                "built-in beginning of a story");
-    add_sampling(app, options.sampling, shared);
+    app.add_flag("--chat", options.is_chat, "The prompt is what a user says: lay it out as the model's chat template");
+    add_chat_format(app, options.format);
+    add_sampling(app, options.sampling);
     add_number(app, "--samples", "Completions of the prompt, with seeds SEED, SEED+1, … (1)", options.n_samples, 1,
                100000);
     app.add_flag("--no-stop", options.ignore_eos, "Go on after an end token");
-    app.add_flag("--chat", options.is_chat, "The prompt is what a user says: lay it out as the model's chat template");
-    add_chat_format(app, options.format);
-    add_device(app, options.models);
+    add_speculation(app, options.sampling, shared);
+    begin_group(app, "Output");
     app.add_flag("--json", options.json, "One JSON object on stdout instead of text and summary");
     add_color(app, options.color);
+    end_groups(app);
     app.footer(std::string(kRunExamples) + kExitCodes);
 }
 
 void declare_chat(CLI::App& app, ChatOptions& options, Shared& shared) {
+    begin_group(app, "Models and device");
     add_models(app, shared, options.models, kBundledPair);
-    add_chat_format(app, options.format);
-    add_sampling(app, options.sampling, shared);
     add_device(app, options.models);
+    begin_group(app, "Conversation");
+    add_chat_format(app, options.format);
+    add_sampling(app, options.sampling);
+    add_speculation(app, options.sampling, shared);
+    begin_group(app, "Output");
     add_color(app, options.color);
+    end_groups(app);
     app.footer(std::string(kChatNotes) + kExitCodes);
 }
 
 void declare_bench(CLI::App& app, BenchOptions& options, Shared& shared) {
+    begin_group(app, "Models and device");
     add_models(app, shared, options.models, kBundledPair);
     const auto shape_into = [](std::optional<auspex_synthetic_shape>& target) {
         return [&target](const std::string& flag, const std::string& text) { target = parse_shape(flag, text); };
@@ -75,6 +133,8 @@ void declare_bench(CLI::App& app, BenchOptions& options, Shared& shared) {
               "dtype=f16|bf16|f32,tied=0|1",
               shape_into(options.target_shape));
     add_value(app, "--draft-shape", "LIST", "The same for the draft", shape_into(options.draft_shape));
+    add_device(app, options.models);
+    begin_group(app, "What is measured");
     add_value(app, "-p,--prompt", "TEXT", "Prompt (the beginning of a story; random tokens with --shape)",
               [&options](const std::string& flag, const std::string& text) {
                   if (text.empty()) throw Failure(kExitUsage, flag + ": the prompt is empty");
@@ -82,16 +142,28 @@ void declare_bench(CLI::App& app, BenchOptions& options, Shared& shared) {
               });
     add_number(app, "-n,--n-predict", "Tokens to generate each time (128)", options.n_predict, 1, kMaxTokens);
     add_number(app, "-r,--repetitions", "Repetitions after one warm-up (5)", options.n_repetitions, 1, 10000);
-    add_value(app, "--draft-len", "LIST", "Draft lengths to compare with plain decoding (1,2,3,4,6,8)",
-              [&options, &shared](const std::string& flag, const std::string& text) {
+    add_value(app, "--drafter", "LIST", "Drafters to compare with plain decoding, as those of run (model,auto)",
+              [&options](const std::string& flag, const std::string& text) {
+                  options.drafters.clear();
+                  options.has_drafters = true;
+                  for (const std::string& name : split(text, ','))
+                      options.drafters.push_back(parse_drafter(flag, name));
+              });
+    add_value(app, "--draft-len", "LIST", "Draft lengths of each but auto (1,2,3,4,6,8)",
+              [&options](const std::string& flag, const std::string& text) {
                   options.draft_lens = parse_whole_list(flag, text, 1, AUSPEX_MAX_DRAFT_LEN);
-                  shared.draft_len = options.draft_lens.front();
+                  options.has_draft_lens = true;
               });
     app.add_flag("--no-draft", shared.no_draft, "Plain decoding only");
-    add_temperature(app, options.temperature);
+    begin_group(app, "Sampling");
     add_number(app, "-s,--seed", "Seed of the first repetition (1)", options.seed, 0, UINT64_MAX);
-    add_device(app, options.models);
+    add_settings(app, options.sampling, SettingGroup::sampling);
+    add_biases(app, options.sampling);
+    begin_group(app, "Speculation");
+    add_settings(app, options.sampling, SettingGroup::speculation, {"drafter", "draft-len"});
+    begin_group(app, "Output");
     app.add_flag("--json", options.json, "One JSON object instead of the table");
+    end_groups(app);
     app.footer(std::string(kBenchExamples) + kExitCodes);
 }
 
@@ -102,23 +174,35 @@ void complete(RunOptions& options, const Shared& shared) {
         throw Failure(kExitUsage, "--system, --chat-template and --date: expected --chat too");
     if (options.is_chat && !options.prompt.tokens.empty())
         throw Failure(kExitUsage, "--tokens and --chat exclude each other: token ids are used verbatim");
-    choose_models(shared, false, false, options.models);
-    options.sampling.draft_len =
-        options.models.draft.empty() ? 0 : shared.draft_len.value_or(options.sampling.draft_len);
+    choose_models(shared, settle_drafting(options.sampling, shared.no_draft), false, false, options.models);
 }
 
 void complete(ChatOptions& options, const Shared& shared) {
-    choose_models(shared, false, false, options.models);
-    options.sampling.draft_len =
-        options.models.draft.empty() ? 0 : shared.draft_len.value_or(options.sampling.draft_len);
+    choose_models(shared, settle_drafting(options.sampling, shared.no_draft), false, false, options.models);
 }
 
 void complete(BenchOptions& options, const Shared& shared, bool has_prompt) {
     if (options.target_shape && has_prompt)
         throw Failure(kExitUsage, "-p: random weights (--shape) have no tokenizer; leave the prompt out");
-    choose_models(shared, options.target_shape.has_value(), options.draft_shape.has_value(), options.models);
-    if (shared.no_draft) options.draft_shape.reset();
-    if (options.models.draft.empty() && !options.draft_shape) options.draft_lens.clear();
+    if (shared.no_draft && (options.has_drafters || options.has_draft_lens))
+        throw Failure(kExitUsage, std::string("--no-draft and ") + (options.has_drafters ? "--drafter" : "--draft-len") +
+                                      " contradict each other: give one of them");
+    check_together(options.sampling);
+    std::vector<auspex_drafter>& drafters = options.drafters;
+    if (shared.no_draft) drafters.clear();
+    std::erase(drafters, AUSPEX_DRAFTER_NONE); // plain decoding is always among the rows
+    const auto by_model = std::find_if(drafters.begin(), drafters.end(), is_models);
+    const bool may_use = by_model != drafters.end() ||
+                         std::find(drafters.begin(), drafters.end(), AUSPEX_DRAFTER_AUTO) != drafters.end();
+    std::string needed_by;
+    if (options.has_drafters && by_model != drafters.end())
+        needed_by = std::string("--drafter ") + drafter_name(*by_model);
+    else if (options.has_draft_lens && !options.has_drafters)
+        needed_by = format("--draft-len %u", options.draft_lens.front());
+    choose_models(shared, {may_use, needed_by}, options.target_shape.has_value(), options.draft_shape.has_value(),
+                  options.models);
+    if (!may_use) options.draft_shape.reset();
+    if (options.models.draft.empty() && !options.draft_shape) std::erase_if(drafters, is_models);
 }
 
 } // namespace auspex::cli

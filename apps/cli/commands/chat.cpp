@@ -13,7 +13,6 @@ namespace auspex::cli {
 namespace {
 
 constexpr size_t kMaxLineBytes = size_t{1} << 20;
-constexpr uint32_t kUsualDraftLen = 8; // room for /set draft-len
 constexpr std::chrono::seconds kTwice{2};
 
 constexpr const char* kHelp =
@@ -21,10 +20,12 @@ constexpr const char* kHelp =
     "/reset                  begin a new conversation\n"
     "/stats                  what the conversation took so far\n"
     "/set                    show the settings\n"
-    "/set temp T             temperature; 0: greedy\n"
-    "/set seed SEED          -1: a random one\n"
     "/set n N                tokens of an answer at most; -1: until the context is full\n"
-    "/set draft-len K        drafts per round; 0: none\n"
+    "/set seed SEED          -1: a random one\n"
+    "/set stop TEXT          text that ends an answer; nothing behind it: none\n"
+    "/set NAME VALUE         a flag without its dashes: temp, top-k, top-p, min-p,\n"
+    "                        repeat-penalty, presence-penalty, frequency-penalty,\n"
+    "                        drafter, draft-len, ngram-max, acceptance or lenience\n"
     "/set system TEXT        system message, before the first turn\n"
     "/exit                   leave, as Ctrl-D\n"
     "A line that ends in \\ goes on in the next; one that begins with a space is no command.\n"
@@ -140,31 +141,65 @@ class Chat {
         const std::string flag = "/set " + as_one_line(key);
         SamplingOptions& sampling = options_.sampling;
         if (key.empty()) return show_settings();
-        if (key == "temp") {
-            sampling.temperature = parse_temperature(flag, value);
-        } else if (key == "n") {
+        if (key == "n") {
             sampling.n_predict = parse_n_predict(flag, value);
         } else if (key == "seed") {
             sampling.seed = parse_seed(flag, value);
             seed_ = next_seed();
-        } else if (key == "draft-len") {
-            const uint32_t highest = client_.info().has_draft != 0 ? client_.info().max_draft_len : 0;
-            sampling.draft_len = static_cast<uint32_t>(parse_whole(flag, value, 0, highest));
+        } else if (key == "stop") {
+            sampling.stop_texts.clear();
+            if (!value.empty()) add_stop_text(sampling, flag, value);
         } else if (key == "system") {
             if (conversation_.has_begun())
                 throw Failure(kExitUsage, flag + ": the conversation has begun; /reset first");
             check_spoken({value, flag});
             conversation_.layout().system = value;
         } else {
-            throw Failure(kExitUsage, flag + ": expected temp, seed, n, draft-len or system");
+            set_from_table(key, flag, value);
         }
     }
 
+    void set_from_table(const std::string& key, const std::string& flag, const std::string& value) {
+        SamplingOptions changed = options_.sampling;
+        std::string names = "n, seed, stop, system";
+        for (const SamplingSetting& setting : sampling_settings()) {
+            names += std::string(", ") + setting.name;
+            if (key != setting.name) continue;
+            setting.set(changed, flag, value);
+            check_together(changed);
+            check_possible(changed, flag + " " + value);
+            options_.sampling = changed;
+            return;
+        }
+        throw Failure(kExitUsage, flag + ": expected one of " + names);
+    }
+
+    // What this engine was not made for.
+    void check_possible(const SamplingOptions& changed, const std::string& flag) const {
+        const auspex_engine_info& engine = client_.info();
+        const bool needs_model = changed.drafter == AUSPEX_DRAFTER_MODEL || changed.drafter == AUSPEX_DRAFTER_HYBRID;
+        if (needs_model && engine.has_draft == 0)
+            throw Failure(kExitUsage, flag + ": there is no draft model, expected auto, none, ngram or lookup");
+        if (changed.draft_len != AUSPEX_DRAFT_LEN_AUTO && changed.draft_len > engine.max_draft_len)
+            throw Failure(kExitUsage, flag + format(": expected auto or a whole number from 0 to %u; --draft-len makes "
+                                                    "room for more",
+                                                    engine.max_draft_len));
+    }
+
+    // The usual ones, and what differs from its default.
     void show_settings() const {
         const SamplingOptions& sampling = options_.sampling;
-        std::fprintf(stderr, "temp %g, seed %llu, n %s, draft-len %u\n", sampling.temperature,
-                     static_cast<unsigned long long>(seed_),
-                     sampling.n_predict == 0 ? "-1" : format("%u", sampling.n_predict).c_str(), sampling.draft_len);
+        std::string text = format("seed %llu, n %s", static_cast<unsigned long long>(seed_),
+                                  sampling.n_predict == 0 ? "-1" : format("%u", sampling.n_predict).c_str());
+        for (const SamplingSetting& setting : sampling_settings()) {
+            const std::string value = setting.show(sampling), name = setting.name;
+            const bool is_usual = name == "temp" || name == "drafter" || name == "draft-len";
+            if (is_usual || value != setting.show({})) text += ", " + name + " " + value;
+        }
+        for (const std::string& stop : sampling.stop_texts)
+            text += ", stop " + as_one_line(stop);
+        if (!sampling.biases.empty()) text += format(", %zu biased tokens", sampling.biases.size());
+        std::fprintf(stderr, "%s\n", text.c_str());
     }
 
     void show_stats() const {
@@ -177,13 +212,9 @@ class Chat {
                      stats.n_turns == 1 ? "" : "s", stats.context_n, client_.info().max_context);
         std::fprintf(stderr, "%-12s %llu tokens read, %s\n", "turns", static_cast<unsigned long long>(stats.prompt_n),
                      rate(stats.prompt_n, stats.prompt_ms).c_str());
-        std::fprintf(stderr, "%-12s %llu tokens, %s\n", "answers", static_cast<unsigned long long>(stats.predicted_n),
-                     rate(stats.predicted_n, stats.predicted_ms).c_str());
-        const std::optional<double> accepted = ratio(stats.draft_n_accepted, stats.draft_n);
-        const std::optional<double> per_round = ratio(stats.predicted_n, stats.rounds);
-        if (accepted && per_round)
-            std::fprintf(stderr, "%-12s %.1f %% of drafts accepted, %.2f tokens per round\n", "speculation",
-                         *accepted * 100.0, *per_round);
+        std::fprintf(stderr, "%-12s %llu tokens, %s\n", "answers", static_cast<unsigned long long>(stats.speculation.predicted_n),
+                     rate(stats.speculation.predicted_n, stats.predicted_ms).c_str());
+        if (stats.speculation.rounds > 0) print_speculation(stats.speculation, options_.sampling);
         show_settings();
     }
 
@@ -211,8 +242,9 @@ class Chat {
 int chat(const ChatOptions& options) {
     check_speaks(options.models.target, options.format); // loading takes long
     Client::Request request{options.models};
-    if (!options.models.draft.empty()) request.max_draft_len = std::max(kUsualDraftLen, options.sampling.draft_len);
+    request.max_draft_len = std::max(kUsualMaxDraftLen, options.sampling.max_draft_len());
     Client client(request);
+    check_biases(options.sampling, client.info().vocab_size);
     const InterruptGuard guard;
     return Chat(client, options).converse();
 }

@@ -34,18 +34,12 @@ auspex_stop_reason Conversation::say(const PromptText& turn, const SamplingOptio
                                                     max_context)));
     }
 
-    auspex_sequence_desc desc;
-    auspex_sequence_desc_init(&desc, sizeof desc);
-    desc.prompt_tokens = tokens.data();
-    desc.prompt_token_count = tokens.size();
-    desc.max_tokens = sampling.n_predict;
-    desc.temperature = static_cast<float>(sampling.temperature);
-    desc.seed = seed;
-    desc.draft_len = sampling.draft_len;
+    SequenceDesc desc(sampling, seed);
+    desc.set_prompt(tokens);
     if (has_begun())
-        client_.append(sequence_, desc);
+        client_.append(sequence_, *desc);
     else
-        sequence_ = client_.create(desc);
+        sequence_ = client_.create(*desc);
 
     std::vector<Completion> answers(1);
     Completion& answer = answers.front();
@@ -75,10 +69,7 @@ void Conversation::add(const auspex_sequence_stats& stats) {
     ++stats_.n_turns;
     stats_.context_n = stats.total_n;
     stats_.prompt_n += stats.prefilled_n;
-    stats_.predicted_n += stats.predicted_n;
-    stats_.draft_n += stats.draft_n;
-    stats_.draft_n_accepted += stats.draft_n_accepted;
-    stats_.rounds += stats.rounds;
+    stats_.speculation.add(stats);
     stats_.prompt_ms += std::max(0.0, stats.prompt_ms);
     stats_.predicted_ms += std::max(0.0, stats.predicted_ms);
 }

@@ -1,6 +1,7 @@
 // A conversation with a model: turns in, answers out, and what it took. Only new tokens are read by the model.
 #pragma once
 
+#include "cli/output/speculation_report.h"
 #include "cli/output/story_printer.h"
 #include "cli/prompt.h"
 
@@ -11,7 +12,7 @@ struct ConversationStats {
     uint32_t n_turns = 0;
     uint32_t context_n = 0; // tokens in the context
     uint64_t prompt_n = 0;  // tokens read
-    uint64_t predicted_n = 0, draft_n = 0, draft_n_accepted = 0, rounds = 0;
+    SpeculationReport speculation;
     double prompt_ms = 0.0, predicted_ms = 0.0; // wall time
 };
 

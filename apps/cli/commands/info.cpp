@@ -24,7 +24,7 @@ int info(const InfoOptions& options) {
     const bool at_end = status == AUSPEX_ERROR_NOT_FOUND || status == AUSPEX_ERROR_NO_DEVICE;
     if (!at_end || found_none) throw Failure(kExitDevice, log.error_line(status));
     if (!options.models.target.empty() && !report.devices.empty())
-        report.plan = plan_memory({.models = options.models, .max_draft_len = SamplingOptions().draft_len});
+        report.plan = plan_memory({.models = options.models, .max_draft_len = SamplingOptions().max_draft_len()});
 
     if (options.json)
         print_json(report);

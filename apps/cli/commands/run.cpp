@@ -56,7 +56,8 @@ class Generation {
 
     void run() {
         started_ = Clock::now();
-        report_.accepted_histogram.assign(options_.sampling.draft_len + 1, 0);
+        const uint32_t max_draft_len = options_.sampling.is_plain() ? 0 : options_.sampling.max_draft_len();
+        report_.speculation.accepted_histogram.assign(max_draft_len + 1, 0);
         if (options_.n_samples > 1) read_shared_prompt();
         const Clock::time_point forked = Clock::now();
         while (fill_slots())
@@ -71,27 +72,11 @@ class Generation {
         size_t index; // of its completion
     };
 
-    auspex_sequence_desc sampling(size_t index) const {
-        auspex_sequence_desc desc;
-        auspex_sequence_desc_init(&desc, sizeof desc);
-        desc.max_tokens = options_.sampling.n_predict;
-        desc.temperature = static_cast<float>(options_.sampling.temperature);
-        desc.seed = report_.seed + index;
-        desc.draft_len = options_.sampling.draft_len;
-        desc.ignore_eos = options_.ignore_eos ? 1 : 0;
-        return desc;
-    }
-
-    auspex_sequence_desc with_prompt(auspex_sequence_desc desc) const {
-        desc.prompt_tokens = report_.prompt_tokens.data();
-        desc.prompt_token_count = report_.prompt_tokens.size();
-        return desc;
-    }
-
     void read_shared_prompt() {
-        auspex_sequence_desc desc = with_prompt(sampling(0));
-        desc.max_tokens = AUSPEX_HOLD;
-        shared_prompt_ = client_.create(desc);
+        SequenceDesc desc(options_.sampling, report_.seed);
+        desc.set_prompt(report_.prompt_tokens);
+        desc->max_tokens = AUSPEX_HOLD;
+        shared_prompt_ = client_.create(*desc);
         while (!client_.step() && !interrupted())
             client_.wait();
         report_.prompt_ms = ms_since(started_);
@@ -101,12 +86,18 @@ class Generation {
     bool fill_slots() {
         while (live_.size() < kMaxSlots && report_.completions.size() < options_.n_samples && !interrupted()) {
             const size_t index = report_.completions.size();
-            const auspex_sequence sequence = shared_prompt_.id != 0 ? client_.fork(shared_prompt_, sampling(index))
-                                                                    : client_.create(with_prompt(sampling(index)));
-            live_.push_back({sequence, index});
+            live_.push_back({start(index), index});
             report_.completions.emplace_back().seed = report_.seed + index;
         }
         return !live_.empty();
+    }
+
+    auspex_sequence start(size_t index) {
+        SequenceDesc desc(options_.sampling, report_.seed + index);
+        desc->ignore_eos = options_.ignore_eos ? 1 : 0;
+        if (shared_prompt_.id != 0) return client_.fork(shared_prompt_, *desc);
+        desc.set_prompt(report_.prompt_tokens);
+        return client_.create(*desc);
     }
 
     void advance() {
@@ -136,12 +127,7 @@ class Generation {
     }
 
     void add(const auspex_sequence_stats& stats) {
-        report_.predicted_n += stats.predicted_n;
-        report_.draft_n += stats.draft_n;
-        report_.draft_n_accepted += stats.draft_n_accepted;
-        report_.rounds += stats.rounds;
-        for (size_t i = 0; i < report_.accepted_histogram.size(); ++i)
-            report_.accepted_histogram[i] += stats.accepted_histogram[i];
+        report_.speculation.add(stats);
         if (options_.n_samples > 1) return;
         report_.prompt_ms = if_available(stats.prompt_ms);
         report_.predicted_ms = if_available(stats.predicted_ms);
@@ -152,7 +138,7 @@ class Generation {
     void sum_round_times() {
         double draft_ms = 0.0, verify_ms = 0.0, accept_ms = 0.0;
         bool is_available = true;
-        for (uint32_t draft_len = 0; draft_len <= options_.sampling.draft_len; ++draft_len) {
+        for (uint32_t draft_len = 0; draft_len <= report_.engine.max_draft_len; ++draft_len) {
             const auspex_round_times times = client_.take_round_times(draft_len);
             if (times.rounds == 0) continue;
             is_available = is_available && times.verify_ms >= 0.0;
@@ -186,13 +172,14 @@ int run(const RunOptions& options) {
 
     Client::Request request{options.models};
     if (options.n_samples > 1) request.max_sequences = std::min(options.n_samples, kMaxSlots) + 1;
-    request.max_draft_len = options.sampling.draft_len;
+    request.max_draft_len = options.sampling.max_draft_len();
     Client client(request);
 
     RunReport report{.engine = client.info(), .options = options};
     report.seed = options.sampling.seed ? *options.sampling.seed : std::random_device{}();
     report.prompt_tokens = encode(client, options, prompt);
     check_ids(report.prompt_tokens, prompt.source, client.info().vocab_size);
+    check_biases(options.sampling, client.info().vocab_size);
     check_room(report.prompt_tokens, prompt.source, client.info());
 
     {
@@ -203,7 +190,7 @@ int run(const RunOptions& options) {
             StoryPrinter printer(options.color, options.n_samples);
             printer.print_prompt(prompt.text + (options.is_chat ? "\n" : ""));
             Generation(client, report, &printer).run();
-            printer.finish(options.sampling.draft_len > 0);
+            printer.finish(!options.sampling.is_plain());
         }
     }
     if (options.json)

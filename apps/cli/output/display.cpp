@@ -14,45 +14,14 @@ std::string number(std::optional<double> value, int decimals = 1) {
     return value ? format("%.*f", decimals, *value) : "n/a";
 }
 
-std::optional<double> percent(std::optional<double> fraction) {
-    return fraction ? std::optional(*fraction * 100.0) : std::nullopt;
-}
-
-void print_line(const char* label, const std::string& text) {
-    std::fprintf(stderr, "%-12s %s\n", label, text.c_str());
-}
-
 std::string counted(uint64_t count, const char* noun) {
     return format("%llu %s%s", static_cast<unsigned long long>(count), noun, count == 1 ? "" : "s");
 }
 
-// One line per accepted_len, with a bar that shows its share of the rounds.
-void print_histogram(const std::vector<uint64_t>& histogram) {
-    constexpr uint64_t width = 40;
-    const uint64_t most = std::max<uint64_t>(1, *std::max_element(histogram.begin(), histogram.end()));
-    for (size_t accepted_len = 0; accepted_len < histogram.size(); ++accepted_len) {
-        const uint64_t n_rounds = histogram[accepted_len];
-        std::string bar = n_rounds > 0 ? " " : "";
-        for (uint64_t i = 0; i < (n_rounds * width + most - 1) / most; ++i)
-            bar += "▪";
-        std::fprintf(stderr, "%-12s %2zu %6llu%s\n", accepted_len == 0 ? "accepted_len" : "", accepted_len,
-                     static_cast<unsigned long long>(n_rounds), bar.c_str());
-    }
-}
-
-void print_speculation(const RunReport& report) {
-    print_line("speculation",
-               format("draft_len %u, %s, %llu drafted, %llu accepted (%s %%)", report.options.sampling.draft_len,
-                      counted(report.rounds, "round").c_str(), static_cast<unsigned long long>(report.draft_n),
-                      static_cast<unsigned long long>(report.draft_n_accepted),
-                      number(percent(ratio(report.draft_n_accepted, report.draft_n))).c_str()));
-    print_line("", number(ratio(report.predicted_n, report.rounds), 2) + " tokens per round");
-    print_histogram(report.accepted_histogram);
-}
-
 std::string stop_reasons(const RunReport& report) {
     std::string text;
-    for (const auto reason : {AUSPEX_STOP_EOS, AUSPEX_STOP_LENGTH, AUSPEX_STOP_CONTEXT, AUSPEX_STOP_CANCELLED}) {
+    for (const auto reason :
+         {AUSPEX_STOP_EOS, AUSPEX_STOP_TEXT, AUSPEX_STOP_LENGTH, AUSPEX_STOP_CONTEXT, AUSPEX_STOP_CANCELLED}) {
         const auto n = std::count_if(report.completions.begin(), report.completions.end(),
                                      [&](const Completion& completion) { return completion.stop_reason == reason; });
         if (n == 0) continue;
@@ -161,9 +130,15 @@ const char* stop_reason_name(auspex_stop_reason reason) {
         return "length";
     case AUSPEX_STOP_CONTEXT:
         return "context";
+    case AUSPEX_STOP_TEXT:
+        return "stop_text";
     default:
         return "interrupted";
     }
+}
+
+void print_line(const char* label, const std::string& text) {
+    std::fprintf(stderr, "%-12s %s\n", label, text.c_str());
 }
 
 void print_summary(const RunReport& report) {
@@ -172,13 +147,10 @@ void print_summary(const RunReport& report) {
     print_line("driver", std::string(engine.driver) + ", Vulkan " + format_api_version(engine.api_version));
     print_line("prompt", counted(report.prompt_tokens.size(), "token") + ", " + number(report.prompt_ms) + " ms, " +
                              number(per_second(report.prompt_tokens.size(), report.prompt_ms)) + " tok/s");
-    print_line("generation", counted(report.predicted_n, "token") + ", " + number(report.predicted_ms) + " ms, " +
-                                 number(per_second(report.predicted_n, report.predicted_ms)) +
+    print_line("generation", counted(report.speculation.predicted_n, "token") + ", " + number(report.predicted_ms) + " ms, " +
+                                 number(per_second(report.speculation.predicted_n, report.predicted_ms)) +
                                  " tok/s; first token after " + number(report.first_token_ms) + " ms");
-    if (report.options.sampling.draft_len > 0)
-        print_speculation(report);
-    else
-        print_line("speculation", "none, " + counted(report.rounds, "round"));
+    print_speculation(report.speculation, report.options.sampling);
     print_line("GPU time", "draft " + number(report.draft_ms) + " ms, verify " + number(report.verify_ms) +
                                " ms, accept " + number(report.accept_ms) + " ms");
     print_line("stop", stop_reasons(report) + format("; seed %llu", static_cast<unsigned long long>(report.seed)));
@@ -188,16 +160,18 @@ void print_table(const BenchReport& report) {
     std::printf("%s, %s, Vulkan %s\n", report.engine.device_name, report.engine.driver,
                 format_api_version(report.engine.api_version).c_str());
     std::printf("%zu tokens of prompt, %u generated, temperature %g, medians of %u\n\n", report.prompt_n,
-                report.options.n_predict, report.options.temperature, report.options.n_repetitions);
-    std::printf("%5s %8s %6s %6s %6s %7s %6s %7s %8s %9s\n", "K", "tok/s", "stddev", "accept", "alpha", "tok/rnd", "c",
+                report.options.n_predict, report.options.sampling.temperature, report.options.n_repetitions);
+    std::printf("%-9s %8s %6s %6s %6s %7s %5s %6s %8s %9s\n", "K", "tok/s", "stddev", "accept", "alpha", "tok/rnd", "c",
                 "v(K+1)", "speed-up", "predicted");
     for (const BenchResult& result : report.results) {
-        const std::string name = result.draft_len == 0 ? "plain" : format("%u", result.draft_len);
-        std::printf("%5s %8.1f %6.1f %6s %6s %7.2f %6s %7s %8s %9s\n", name.c_str(), result.tokens_per_second,
+        std::printf("%-9s %8.1f %6.1f %6s %6s %7.2f %5s %6s %8s %9s\n", result.way.name().c_str(), result.tokens_per_second,
                     result.stddev, number(result.acceptance_rate, 3).c_str(), number(result.alpha, 3).c_str(),
-                    result.tokens_per_round, number(result.c, 3).c_str(), number(result.v, 3).c_str(),
+                    result.tokens_per_round, number(result.c, 2).c_str(), number(result.v, 2).c_str(),
                     number(result.speedup, 2).c_str(), number(result.predicted_speedup, 2).c_str());
     }
+    if (!report.options.sampling.is_lossless())
+        std::printf("\nNOT LOSSLESS: with --lenience %g the texts are not distributed as the target's\n",
+                    report.options.sampling.lenience);
     if (!report.results.empty() && report.results.front().weights_gb_per_second)
         std::printf("\nplain decoding reads %.2f GB/s of weights\n", *report.results.front().weights_gb_per_second);
 }

@@ -52,6 +52,41 @@ Json shape_json(const auspex_model_info& model) {
             {"vocab_size", model.vocab_size},   {"max_position", model.max_position}};
 }
 
+Json drafter_rounds_json(const std::array<uint64_t, kRoundDrafters.size()>& rounds) {
+    Json json = Json::object();
+    for (size_t i = 0; i < rounds.size(); ++i)
+        json[kRoundDrafters[i]] = rounds[i];
+    return json;
+}
+
+Json speculation_json(const RunReport& report) {
+    const SpeculationReport& speculation = report.speculation;
+    const SamplingOptions& sampling = report.options.sampling;
+    const bool chooses_len = !sampling.is_plain() && sampling.draft_len == AUSPEX_DRAFT_LEN_AUTO;
+    Json json = {{"draft_len", chooses_len ? Json() : Json(sampling.is_plain() ? 0 : sampling.draft_len)}, // null: auto
+                 {"rounds", speculation.rounds},
+                 {"acceptance_rate", or_null(speculation.acceptance_rate())},
+                 {"tokens_per_round", or_null(speculation.tokens_per_round())},
+                 {"accepted_histogram", speculation.accepted_histogram},
+                 {"draft_ms", or_null(report.draft_ms)},
+                 {"verify_ms", or_null(report.verify_ms)},
+                 {"accept_ms", or_null(report.accept_ms)},
+                 {"drafter", sampling.is_plain() ? "none" : drafter_name(sampling.drafter)},
+                 {"acceptance", acceptance_name(sampling.acceptance)},
+                 {"lenience", sampling.lenience},
+                 {"lossless", sampling.is_lossless()},
+                 {"tested_n", speculation.tested_n},
+                 {"alpha", or_null(speculation.alpha())},
+                 {"accepted_at_least", speculation.accepted_at_least()},
+                 {"c", or_null(speculation.c)},
+                 {"v", or_null(speculation.v)},
+                 {"predicted_speedup", or_null(speculation.predicted_speedup)},
+                 {"speedup", nullptr}}; // a run decodes nothing plainly to compare with; bench does
+    json["drafter_rounds"] = drafter_rounds_json(speculation.drafter_rounds);
+    json["choice"] = or_null(speculation.choice);
+    return json;
+}
+
 } // namespace
 
 void print_json(const RunReport& report) {
@@ -69,28 +104,22 @@ void print_json(const RunReport& report) {
     json["completions"] = completions;
     json["timings"] = {{"prompt_n", report.prompt_tokens.size()},
                        {"prompt_ms", or_null(report.prompt_ms)},
-                       {"predicted_n", report.predicted_n},
+                       {"predicted_n", report.speculation.predicted_n},
                        {"predicted_ms", or_null(report.predicted_ms)},
-                       {"predicted_per_second", or_null(per_second(report.predicted_n, report.predicted_ms))},
-                       {"draft_n", report.draft_n},
-                       {"draft_n_accepted", report.draft_n_accepted},
+                       {"predicted_per_second", or_null(per_second(report.speculation.predicted_n, report.predicted_ms))},
+                       {"draft_n", report.speculation.draft_n},
+                       {"draft_n_accepted", report.speculation.draft_n_accepted},
                        {"first_token_ms", or_null(report.first_token_ms)}};
-    json["speculation"] = {{"draft_len", report.options.sampling.draft_len},
-                           {"rounds", report.rounds},
-                           {"acceptance_rate", or_null(ratio(report.draft_n_accepted, report.draft_n))},
-                           {"tokens_per_round", or_null(ratio(report.predicted_n, report.rounds))},
-                           {"accepted_histogram", report.accepted_histogram},
-                           {"draft_ms", or_null(report.draft_ms)},
-                           {"verify_ms", or_null(report.verify_ms)},
-                           {"accept_ms", or_null(report.accept_ms)}};
+    json["speculation"] = speculation_json(report);
     print(json);
 }
 
 void print_json(const BenchReport& report) {
     Json results = Json::array();
     for (const BenchResult& result : report.results) {
-        results.push_back({{"test", result.draft_len == 0 ? "plain" : "spec"},
-                           {"draft_len", result.draft_len},
+        const bool chooses_len = result.way.draft_len == AUSPEX_DRAFT_LEN_AUTO;
+        results.push_back({{"test", result.way.is_plain() ? "plain" : "spec"},
+                           {"draft_len", chooses_len ? Json() : Json(result.way.draft_len)},
                            {"tokens_per_second", result.tokens_per_second},
                            {"stddev", result.stddev},
                            {"samples", result.samples},
@@ -106,7 +135,11 @@ void print_json(const BenchReport& report) {
                            {"verify_ms", or_null(result.verify_ms)},
                            {"accept_ms", or_null(result.accept_ms)},
                            {"round_ms", or_null(result.round_ms)},
-                           {"weights_gb_per_second", or_null(result.weights_gb_per_second)}});
+                           {"weights_gb_per_second", or_null(result.weights_gb_per_second)},
+                           {"drafter", drafter_name(result.way.drafter)},
+                           {"overlap", or_null(result.overlap)},
+                           {"drafter_rounds", drafter_rounds_json(result.drafter_rounds)},
+                           {"choice", or_null(result.choice)}});
     }
     Json json;
     json["schema"] = kSchema;
@@ -116,8 +149,11 @@ void print_json(const BenchReport& report) {
                      {"draft", or_null(report.options.models.draft)}};
     json["prompt_n"] = report.prompt_n;
     json["predicted_n"] = report.options.n_predict;
-    json["temperature"] = report.options.temperature;
+    json["temperature"] = report.options.sampling.temperature;
     json["seed"] = report.options.seed;
+    json["acceptance"] = acceptance_name(report.options.sampling.acceptance);
+    json["lenience"] = report.options.sampling.lenience;
+    json["lossless"] = report.options.sampling.is_lossless();
     print(json);
 }
 

@@ -1,6 +1,8 @@
 // What a command found out, as plain data, and the ways to show it: JSON on stdout, a summary on stderr.
 #pragma once
 
+#include "cli/bench/measurement.h"
+#include "cli/output/speculation_report.h"
 #include "cli/output/story_printer.h"
 
 #include <auspex/auspex_tools.h>
@@ -23,14 +25,13 @@ struct RunReport {
     std::optional<double> prompt_ms{};      // wall time
     std::optional<double> predicted_ms{};   // wall time, completions side by side
     std::optional<double> first_token_ms{}; // wall time, prompt included
-    uint64_t predicted_n = 0, draft_n = 0, draft_n_accepted = 0, rounds = 0;
-    std::vector<uint64_t> accepted_histogram{};                 // (draft_len + 1) rounds by accepted_len
+    SpeculationReport speculation{};
     std::optional<double> draft_ms{}, verify_ms{}, accept_ms{}; // GPU time of all rounds
 };
 
 // One way of decoding, measured. What does not apply or is not available is absent.
 struct BenchResult {
-    uint32_t draft_len = 0;         // 0: plain
+    Way way{};
     std::vector<double> samples{};  // tokens per second, one per repetition
     double tokens_per_second = 0.0; // median
     double stddev = 0.0;
@@ -43,6 +44,9 @@ struct BenchResult {
     std::optional<double> draft_ms{}, verify_ms{}, accept_ms{}; // GPU time per round
     std::optional<double> round_ms{};                           // wall time per round
     std::optional<double> weights_gb_per_second{};              // of plain decoding, 1e9 bytes
+    std::optional<double> overlap{};                            // mean Σ min(target, draft) over tested drafts
+    std::array<uint64_t, kRoundDrafters.size()> drafter_rounds{};
+    std::string choice{}; // of the last repetition
 };
 
 struct BenchReport {

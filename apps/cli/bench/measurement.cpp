@@ -1,0 +1,117 @@
+// Completions one at a time, and what is made of their times.
+#include "cli/bench/measurement.h"
+
+#include "cli/output/progress_bar.h"
+#include "cli/output/report.h"
+#include "cli/terminal.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace auspex::cli {
+
+namespace {
+
+// Of the way's rounds, since they were last taken.
+auspex_round_times take_times(Client& client, const Way& way, bool& has_gpu_times) {
+    auspex_round_times sum{};
+    const bool is_auto = way.draft_len == AUSPEX_DRAFT_LEN_AUTO;
+    const uint32_t first = is_auto ? 0 : way.draft_len, last = is_auto ? client.info().max_draft_len : way.draft_len;
+    for (uint32_t draft_len = first; draft_len <= last; ++draft_len) {
+        const auspex_round_times times = client.take_round_times(draft_len);
+        if (times.rounds > 0 && times.verify_ms < 0.0) has_gpu_times = false;
+        add(times, sum);
+    }
+    return sum;
+}
+
+} // namespace
+
+std::string Way::name() const {
+    if (is_plain()) return "plain";
+    const std::string drafter_text = drafter_name(drafter);
+    if (draft_len == AUSPEX_DRAFT_LEN_AUTO) return drafter == AUSPEX_DRAFTER_AUTO ? "auto" : drafter_text + " auto";
+    return drafter_text + format(" %u", draft_len);
+}
+
+Trial complete_once(Client& client, const TrialSetting& setting, const Way& way, uint64_t seed) {
+    SequenceDesc desc(setting.sampling, seed);
+    desc.set_prompt(setting.prompt_tokens);
+    desc->max_tokens = setting.n_predict;
+    desc->drafter = way.drafter;
+    desc->draft_len = way.draft_len;
+    desc->ignore_eos = 1;
+
+    Trial trial;
+    bool ignored = true;
+    take_times(client, way, ignored);
+    const auspex_sequence sequence = client.create(*desc);
+    std::string text;
+    bool is_finished = false;
+    while (!is_finished) {
+        is_finished = client.step();
+        client.read(sequence, trial.tokens, text);
+        if (interrupted()) throw Failure(kExitInterrupted, "interrupted");
+        if (!is_finished) client.wait();
+    }
+    trial.stats = client.stats(sequence);
+    client.destroy(sequence);
+    trial.times = take_times(client, way, trial.has_gpu_times);
+    trial.tokens_per_second = per_second(trial.stats.predicted_n, trial.stats.predicted_ms).value_or(0.0);
+    return trial;
+}
+
+void add(const auspex_round_times& times, auspex_round_times& sum) {
+    sum.rounds += times.rounds;
+    sum.draft_ms += times.draft_ms;
+    sum.verify_ms += times.verify_ms;
+    sum.accept_ms += times.accept_ms;
+    sum.wall_ms += times.wall_ms;
+}
+
+double median(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    const size_t middle = values.size() / 2;
+    return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2.0;
+}
+
+double standard_deviation(std::span<const double> values) {
+    if (values.size() < 2) return 0.0;
+    const auto n = static_cast<double>(values.size());
+    double mean = 0.0, squares = 0.0;
+    for (const double value : values)
+        mean += value / n;
+    for (const double value : values)
+        squares += (value - mean) * (value - mean);
+    return std::sqrt(squares / (n - 1.0));
+}
+
+double expected_tokens(double alpha, uint32_t draft_len) {
+    double sum = 0.0;
+    for (uint32_t i = 0; i <= draft_len; ++i)
+        sum += std::pow(alpha, i);
+    return sum;
+}
+
+void check_room(size_t prompt_n, uint32_t n_predict, const auspex_engine_info& engine) {
+    if (prompt_n + n_predict > engine.max_context)
+        throw Failure(kExitCapacity,
+                      format("-n %u: with %zu tokens of prompt expected at most %zu to fit the context "
+                             "of %u; lower -n or raise -c",
+                             n_predict, prompt_n, engine.max_context > prompt_n ? engine.max_context - prompt_n : 0,
+                             engine.max_context));
+}
+
+StatusLine::~StatusLine() {
+    if (is_shown_) std::fputs("\r\033[K", stderr);
+}
+
+void StatusLine::show(const std::string& text) {
+    if (!can_redraw()) return;
+    is_shown_ = true;
+    std::fprintf(stderr, "\r\033[K%s", text.c_str());
+    std::fflush(stderr);
+}
+
+} // namespace auspex::cli
