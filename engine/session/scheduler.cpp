@@ -14,7 +14,7 @@ namespace {
 constexpr uint32_t kRowBucket = 8;        // replay recordings exist per multiple of this many rows
 constexpr uint32_t kCatchUpRows = 16;     // generated tokens replayed per turn
 constexpr uint32_t kCommandReserve = 512; // room that one more slot's pages and state may take
-constexpr uint32_t kHybridMatch = 4;      // tokens of context from which on an n-gram's drafts are preferred to the model's
+constexpr uint32_t kHybridMatch = 3;      // tokens of context from which on an n-gram's drafts are preferred to the model's
 } // namespace
 
 Status Scheduler::no_free_slot() const {
@@ -182,7 +182,8 @@ void Scheduler::plan_round(LiveSequence& sequence) const {
     case DrafterChoice::lookup: sequence.drafter = found ? Drafter::lookup : Drafter::none; break;
     case DrafterChoice::automatic:
     case DrafterChoice::hybrid:
-        sequence.drafter = sequence.match_len >= kHybridMatch || (found && !models_.draft) ? Drafter::ngram : models_.draft ? Drafter::model : Drafter::none;
+        if (models_.draft && sequence.match_len < std::min(kHybridMatch, request.ngram_max - 1)) sequence.drafter = Drafter::model; // no context is longer
+        else sequence.drafter = found ? Drafter::ngram : Drafter::none;
         break;
     }
     sequence.draft_len = sequence.drafter == Drafter::none ? 0 : std::min(request.draft_len, limits_.max_draft_len);
