@@ -28,7 +28,8 @@ void RoundPlanner::plan(std::span<const Entry> entries, uint32_t batch) {
         if (!sequence.speculation) sequence.speculation.emplace(long_run_);
         transforms |= request.sampling.edits_logits() || request.sampling.truncates();
         uint32_t match_len = sequence.match_len;
-        if (request.drafter == DrafterChoice::hybrid && match_len < kHybridMatch && has_draft_) match_len = 0;
+        const uint32_t long_match = std::min(kHybridMatch, request.ngram_max - 1); // no context is longer
+        if (request.drafter == DrafterChoice::hybrid && match_len < long_match && has_draft_) match_len = 0;
         if (request.drafter == DrafterChoice::host) match_len = 1; // it is asked each time
         const bool may_propose = sequence.searches() || request.drafter == DrafterChoice::host;
         group.push_back({.state = &*sequence.speculation,
