@@ -45,7 +45,7 @@ void main() {
     uint n = min(kVocabChunk, args.vocab - begin);
     for (uint i = lane; i < kVocabChunk; i += THREADS) {
         seen[i] = 0u;
-        bias[i] = 0.0;
+        if (n_biases > 0u) bias[i] = 0.0;
     }
     barrier();
     if (penalises) {
@@ -68,7 +68,8 @@ void main() {
     barrier();
     uint base = (args.logits_first + row * args.logits_step) * args.vocab + begin;
     for (uint i = lane; i < n; i += THREADS) {
-        if (seen[i] == 0u && bias[i] == 0.0) continue;
+        float added = n_biases > 0u ? bias[i] : 0.0;
+        if (seen[i] == 0u && added == 0.0) continue;
         precise float z = logits[base + i];
         if (seen[i] > 0u) {
             if (repeat != 1.0) z = z > 0.0 ? z / repeat : z * repeat;
@@ -76,7 +77,7 @@ void main() {
             z = z - presence;
             z = z - penalty;
         }
-        if (bias[i] != 0.0) z = z + bias[i];
+        if (added != 0.0) z = z + added;
         logits[base + i] = z;
     }
 }

@@ -59,7 +59,7 @@ uint id_of_equal(uint row, uint key, uint n) {
 // What top_k and top_p keep.
 Cut select_cut(uint row, bool by_mass) {
     uint search = by_mass ? kSearchTopP : kSearchTopK;
-    load_histogram(histogram_of(row, search, 3u));
+    load_histogram(histogram_of(row, search, 3u), by_mass);
     SelectStep s = next_digit(load_step(step_of(row, search, 3u)), by_mass);
     if (s.found == 0u) return Cut(-kInfinity, 0xffffffffu);
     uint bin = s.digits & 255u;

@@ -14,19 +14,20 @@ layout(std430, binding = kTruncateRoundSlots) readonly buffer RoundSlots { Round
 layout(std430, binding = kTruncateScratch) buffer Scratch { uint scratch[]; };
 #include "include/select.glsl"
 
-shared uint largest; // key of the row
+shared uint largest;  // key of the row
+shared uint n_better; // chunks with a larger key than this one
 
 // The mass that top_p shares out: of what top_k leaves, or of all.
 uvec2 mass_left(uint row, bool by_k) {
     if (by_k) {
-        load_histogram(histogram_of(row, kSearchTopK, 3u));
+        load_histogram(histogram_of(row, kSearchTopK, 3u), true);
         SelectStep last = next_digit(load_step(step_of(row, kSearchTopK, 3u)), false);
         uint bin = last.digits & 255u;
         uint kept = kept_of_equals(last, false, 0u, uvec2(0u));
         uint each = div64(bin_mass(bin), max(bin_count[bin], 1u));
         if (last.found != 0u) return add64(last.mass, mul32(kept, each));
     }
-    load_histogram(histogram_of(row, 0u, 0u));
+    load_histogram(histogram_of(row, 0u, 0u), true);
     return total_mass();
 }
 
@@ -40,7 +41,7 @@ SelectStep enter_level(uint row, Truncation t) {
         s.target = share64(mass_left(row, t.by_k), t.top_p);
         if (s.target == uvec2(0u)) s.target.x = 1u; // never nothing
     }
-    load_histogram(histogram_of(row, args.search, args.level - 1u));
+    load_histogram(histogram_of(row, args.search, args.level - 1u), t.by_p);
     return next_digit(s, by_mass);
 }
 
@@ -52,27 +53,34 @@ void main() {
     bool wanted = args.level == 0u ? t.by_k || t.by_p : args.search == kSearchTopK ? t.by_k : t.by_p;
     if (!wanted) return;
 
+    // Chunks below the best top_k chunks hold none of the best top_k tokens; where only mass is sought, chunks without mass
+    // hold nothing.
     uint lane = gl_LocalInvocationIndex;
-    if (lane == 0u) largest = 0u;
+    uint shift = 24u - 8u * args.level;
+    uint first = scratch_of(row);
+    uint chunk_largest = scratch[first + gl_WorkGroupID.x];
+    if (lane == 0u) largest = n_better = 0u;
     barrier();
-    uint mine = 0u;
-    for (uint c = lane; c < args.n_chunks; c += THREADS) mine = max(mine, scratch[scratch_of(row) + c]);
+    uint mine = 0u, better = 0u;
+    for (uint c = lane; c < args.n_chunks; c += THREADS) {
+        mine = max(mine, scratch[first + c]);
+        better += scratch[first + c] > chunk_largest ? 1u : 0u;
+    }
     atomicMax(largest, mine);
+    atomicAdd(n_better, better);
+    barrier();
+    float row_largest = logit_of(largest);
+    bool idle = chunk_largest == 0u || (t.by_k ? n_better >= t.top_k : mass_of(logit_of(chunk_largest), row_largest) == 0u);
+    if (args.level > 1u && chunk_largest >> (shift + 16u) < scratch[step_of(row, args.search, args.level - 1u) + 1u]) idle = true;
+    if (idle && (gl_WorkGroupID.x != 0u || args.level == 0u)) return; // the first stores the step for all
+
     SelectStep s = enter_level(row, t);
     if (args.level > 0u && gl_WorkGroupID.x == 0u && lane == 0u) store_step(step_of(row, args.search, args.level), s);
+    if (idle || s.found == 0u || (args.level > 0u && chunk_largest >> (shift + 8u) < s.digits)) return;
     barrier();
-
-    // Chunks without a token of the bin, or without mass where only that is sought, have nothing to add.
-    uint shift = 24u - 8u * args.level;
-    uint chunk_largest = scratch[scratch_of(row) + gl_WorkGroupID.x];
-    float row_largest = logit_of(largest);
-    bool only_mass = !t.by_k; // then a token without mass changes nothing
-    if (chunk_largest == 0u || s.found == 0u) return;
-    if (args.level > 0u && chunk_largest >> (shift + 8u) < s.digits) return;
-    if (only_mass && mass_of(logit_of(chunk_largest), row_largest) == 0u) return;
-
     for (uint i = lane; i < kDigitBins; i += THREADS) bin_count[i] = bin_low[i] = bin_high[i] = 0u;
     barrier();
+    bool counts = t.by_k || args.level == kSelectLevels - 1u; // top_p alone counts only equals
     uint begin = gl_WorkGroupID.x * kVocabChunk;
     uint end = min(begin + kVocabChunk, args.vocab);
     uint base = (args.logits_first + row * args.logits_step) * args.vocab;
@@ -80,20 +88,18 @@ void main() {
         float z = logits[base + i];
         uint key = key_of(z);
         if (key == 0u || (args.level > 0u && key >> (shift + 8u) != s.digits)) continue;
-        uint mass = t.by_p ? mass_of(z, row_largest) : 0u;
-        if (only_mass && mass == 0u) continue;
         uint bin = key >> shift & 255u;
-        atomicAdd(bin_count[bin], 1u);
-        if (mass == 0u) continue;
+        if (counts) atomicAdd(bin_count[bin], 1u);
+        if (!t.by_p) continue;
+        uint mass = mass_of(z, row_largest);
         if ((mass & 0xffffu) != 0u) atomicAdd(bin_low[bin], mass & 0xffffu);
         if (mass >> 16 != 0u) atomicAdd(bin_high[bin], mass >> 16);
     }
     barrier();
     uint to = histogram_of(row, args.search, args.level);
     for (uint i = lane; i < kDigitBins; i += THREADS) {
-        if (bin_count[i] == 0u) continue;
-        atomicAdd(scratch[to + i], bin_count[i]);
-        if (!t.by_p) continue;
+        if (bin_count[i] != 0u) atomicAdd(scratch[to + i], bin_count[i]);
+        if ((bin_low[i] | bin_high[i]) == 0u) continue;
         atomicAdd(scratch[to + kDigitBins + i], bin_low[i] & 0xffffu);
         atomicAdd(scratch[to + 2u * kDigitBins + i], bin_high[i] + (bin_low[i] >> 16));
     }

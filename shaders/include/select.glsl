@@ -76,13 +76,13 @@ SelectStep load_step(uint at) {
 uvec2 bin_mass(uint bin) { return add64(uvec2(bin_high[bin] << 16, bin_high[bin] >> 16), uvec2(bin_low[bin], 0u)); }
 uvec2 group_mass(uint group) { return uvec2(group_low[group], group_high[group]); }
 
-// A histogram into shared memory, and the sums of its groups. For all invocations.
-void load_histogram(uint at) {
+// A histogram into shared memory, and the sums of its groups. For all invocations; without masses where none are kept.
+void load_histogram(uint at, bool masses) {
     barrier(); // readers of the one before
     for (uint i = gl_LocalInvocationIndex; i < kDigitBins; i += THREADS) {
         bin_count[i] = scratch[at + i];
-        bin_low[i] = scratch[at + kDigitBins + i];
-        bin_high[i] = scratch[at + 2u * kDigitBins + i];
+        bin_low[i] = masses ? scratch[at + kDigitBins + i] : 0u;
+        bin_high[i] = masses ? scratch[at + 2u * kDigitBins + i] : 0u;
     }
     barrier();
     for (uint group = gl_LocalInvocationIndex; group < kGroups; group += THREADS) {
@@ -90,7 +90,7 @@ void load_histogram(uint at) {
         uvec2 mass = uvec2(0u);
         for (uint i = 0u; i < kDigitBins / kGroups; ++i) {
             count += bin_count[group * (kDigitBins / kGroups) + i];
-            mass = add64(mass, bin_mass(group * (kDigitBins / kGroups) + i));
+            if (masses) mass = add64(mass, bin_mass(group * (kDigitBins / kGroups) + i));
         }
         group_count[group] = count;
         group_low[group] = mass.x;

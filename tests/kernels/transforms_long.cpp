@@ -1,5 +1,5 @@
 // What the transforms add to a round: a table for people, no assertion about time.
-//   build/dev/tests/bin/test_kernels_long --gtest_filter='TransformTimes.*'   (a quiet machine; medians of 9)
+//   build/dev/tests/bin/test_kernels_long --gtest_filter='TransformTimes.*'   (the least of 15: a machine may be shared)
 #include "gpu_test.h"
 #include "kernels/transforms.h"
 
@@ -13,7 +13,7 @@ namespace {
 
 class TransformTimes : public GpuTest {
   protected:
-    static constexpr uint32_t kVocab = 128256, kRuns = 9, kPasses = 4, kStride = 8192;
+    static constexpr uint32_t kVocab = 128256, kRuns = 15, kPasses = 4, kStride = 8192;
 
     struct Batch {
         Buffer logits, state, round_slots, history, biases, target_rows, scratch, cuts, partials, choices;
@@ -62,8 +62,7 @@ class TransformTimes : public GpuTest {
             submit_and_wait(recording);
             if (i > 0) times.push_back(static_cast<double>(now_ns() - begin) * 1e-6 / kPasses); // the first compiles
         }
-        std::nth_element(times.begin(), times.begin() + kRuns / 2, times.end());
-        return times[kRuns / 2];
+        return *std::min_element(times.begin(), times.end());
     }
     double transforms_ms(const Batch& b, bool edits, Truncation what) {
         const TransformBuffers buffers = {b.state.view(), b.round_slots.view(), b.history.view(), b.biases.view(), b.target_rows.view(), b.scratch.view(), b.cuts.view()};

@@ -177,7 +177,7 @@ std::vector<SamplingCase> sampling_cases() {
             {"min_p", {1, 0.8f, 6, 30000, truncation(0, 1, 0.25f)}},
             {"penalties", {3, 1.0f, 1, 30000, penalties(2.0f, 0.8f, 1.0f)}},
             {"biases", {2, 1.0f, 1, 30000, penalties(1, 0, 0, {{2, -INFINITY}, {5, 1.0f}})}},
-            {"everything", {3, 0.9f, 6, 30000, truncation(5, 0.9f, 0.05f, penalties(1.3f, 0.2f, 0.3f, {{0, 0.7f}, {4, -INFINITY}}))}},
+            {"everything", {2, 0.9f, 6, 30000, truncation(5, 0.9f, 0.05f, penalties(1.3f, 0.2f, 0.3f, {{0, 0.7f}, {4, -INFINITY}}))}},
             {"everything_plain", {0, 0.9f, 6, 30000, truncation(5, 0.9f, 0.05f, penalties(1.3f, 0.2f, 0.3f, {{0, 0.7f}, {4, -INFINITY}}))}}};
 }
 
