@@ -54,6 +54,7 @@ struct RunOptions {
     bool is_chat = false;
     uint32_t n_samples = 1;
     bool ignore_eos = false;
+    std::optional<std::string> trace; // file for a trace of the run
     bool json = false;
     ColorMode color = ColorMode::automatic;
 };

@@ -50,6 +50,7 @@ void declare_run(CLI::App& app, RunOptions& options, Shared& shared) {
     app.add_flag("--no-stop", options.ignore_eos, "Go on after an end token");
     app.add_flag("--chat", options.is_chat, "The prompt is what a user says: lay it out as the model's chat template");
     add_chat_format(app, options.format);
+    add_text(app, "--trace", "FILE", "Write what GPU and host did when, for ui.perfetto.dev", options.trace);
     add_device(app, options.models);
     app.add_flag("--json", options.json, "One JSON object on stdout instead of text and summary");
     add_color(app, options.color);
