@@ -13,7 +13,7 @@ constexpr uint32_t kMaxDraftLen = 8;
 // Models whose vocabulary repeats: at every position several ids have the same logit, in one lane, in others and in
 // other chunks of the vocabulary. The lowest id must win.
 CheckResult check_ties(const ModelOptions& models) {
-    constexpr uint32_t kVocab = 4103, kDistinct = 1994, kTokens = 64, kPrompts = 3;
+    constexpr uint32_t kVocab = 4103, kDistinct = 1994, kTokens = 48, kPrompts = 2;
     SyntheticPair pair{tiny_shape(kVocab, 2, 1), tiny_shape(kVocab, 1, 1), 8, kMaxDraftLen, 128};
     pair.target.distinct_tokens = pair.draft.distinct_tokens = kDistinct;
     SyntheticClient client(models, pair);
