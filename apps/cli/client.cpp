@@ -198,13 +198,18 @@ void Client::destroy(auspex_sequence sequence) {
 }
 
 bool Client::step() {
+    const auto begin = TraceFile::Clock::now();
     const auspex_status status = auspex_engine_step(engine_, 0, nullptr);
+    if (trace_ != nullptr) trace_->add_host_event("step", begin, TraceFile::Clock::now());
     check(status);
     return status == AUSPEX_FINISHED;
 }
 
 void Client::wait() {
-    check(auspex_engine_wait(engine_, kWaitMs));
+    const auto begin = TraceFile::Clock::now();
+    const auspex_status status = auspex_engine_wait(engine_, kWaitMs);
+    if (trace_ != nullptr) trace_->add_host_event("wait", begin, TraceFile::Clock::now());
+    check(status);
 }
 
 void Client::read(auspex_sequence sequence, std::vector<auspex_token>& tokens, std::string& text) {
@@ -232,6 +237,11 @@ auspex_round_times Client::take_round_times(uint32_t draft_len) {
     auspex_round_times times{};
     check(auspex_engine_take_round_times(engine_, draft_len, &times));
     return times;
+}
+
+void Client::trace_to(TraceFile& file) {
+    check(auspex_engine_set_trace(engine_, TraceFile::callback, &file));
+    trace_ = &file;
 }
 
 Tokenizer::Tokenizer(const std::string& model) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cli/options.h"
+#include "cli/output/trace_file.h"
 
 #include <auspex/auspex_tools.h>
 
@@ -64,6 +65,8 @@ class Client {
     void read(auspex_sequence sequence, std::vector<auspex_token>& tokens, std::string& text);
     auspex_sequence_stats stats(auspex_sequence sequence);
     auspex_round_times take_round_times(uint32_t draft_len);
+    // Everything from here on is told to `file`, which must outlive this.
+    void trace_to(TraceFile& file);
 
   private:
     void check(auspex_status status) const;
@@ -71,6 +74,7 @@ class Client {
     LibraryLog log_;
     auspex_engine* engine_ = nullptr;
     auspex_engine_info info_{};
+    TraceFile* trace_ = nullptr; // null: none
 };
 
 // What an engine for this request would take of its device; throws as Client does.

@@ -33,6 +33,7 @@ int run_command(const Command& command) {
         int operator()(const TokenizeOptions& options) const { return tokenize(options); }
         int operator()(const ScoreOptions& options) const { return score(options); }
         int operator()(const QuantizeOptions& options) const { return quantize(options); }
+        int operator()(const SelftestOptions& options) const { return selftest(options); }
     };
     return std::visit(Run{}, command);
 }

@@ -47,6 +47,7 @@ struct RunOptions {
     bool is_chat = false;
     uint32_t n_samples = 1;
     bool ignore_eos = false;
+    std::optional<std::string> trace; // file for a trace of the run
     bool json = false;
     ColorMode color = ColorMode::automatic;
 };
@@ -100,13 +101,18 @@ struct QuantizeOptions {
     bool may_overwrite = false;
 };
 
+struct SelftestOptions {
+    ModelOptions models;
+    bool json = false;
+};
+
 // Text that was asked for instead of a command: --help, --version.
 struct Notice {
     std::string text;
 };
 
 using Command = std::variant<Notice, RunOptions, ChatOptions, InfoOptions, BenchOptions, TokenizeOptions, ScoreOptions,
-                             QuantizeOptions>;
+                             QuantizeOptions, SelftestOptions>;
 
 // arguments[0] is the program. Throws Failure(kExitUsage).
 Command parse_command_line(std::vector<std::string> arguments);
@@ -119,5 +125,6 @@ int bench(const BenchOptions& options);
 int tokenize(const TokenizeOptions& options);
 int score(const ScoreOptions& options);
 int quantize(const QuantizeOptions& options);
+int selftest(const SelftestOptions& options);
 
 } // namespace auspex::cli

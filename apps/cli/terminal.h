@@ -23,6 +23,7 @@ bool is_folder(const std::string& path);
 bool exists(const std::string& path);
 bool is_same_file(const std::string& a, const std::string& b); // by whatever names; false when either is missing
 std::FILE* open_to_read(const std::string& path);              // null with errno set; the caller closes
+std::FILE* open_to_write(const std::string& path);             // the same; what was there is gone
 
 std::tm local_time(); // now
 std::optional<std::string> environment(const char* name);

@@ -116,6 +116,10 @@ std::FILE* open_to_read(const std::string& path) {
     return std::fopen(path.c_str(), "rb");
 }
 
+std::FILE* open_to_write(const std::string& path) {
+    return std::fopen(path.c_str(), "wb");
+}
+
 std::optional<std::string> environment(const char* name) {
     const char* value = std::getenv(name);
     return value != nullptr ? std::optional<std::string>(value) : std::nullopt;

@@ -132,6 +132,10 @@ std::FILE* open_to_read(const std::string& path) {
     return _wfopen(to_wide(path).c_str(), L"rb");
 }
 
+std::FILE* open_to_write(const std::string& path) {
+    return _wfopen(to_wide(path).c_str(), L"wb");
+}
+
 std::optional<std::string> environment(const char* name) {
     wchar_t buffer[32768];
     const DWORD size = GetEnvironmentVariableW(to_wide(name).c_str(), buffer, 32768);

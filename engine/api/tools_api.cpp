@@ -239,6 +239,20 @@ auspex_status auspex_engine_score(auspex_engine* engine, const uint32_t* tokens,
     });
 }
 
+auspex_status auspex_engine_set_trace(auspex_engine* engine, auspex_trace_callback callback, void* user_data) {
+    return guard([&] {
+        if (!engine) return AUSPEX_ERROR_INVALID_ARGUMENT;
+        TraceSink sink;
+        if (callback)
+            sink = [callback, user_data](const TraceEvent& e) {
+                const auspex_trace_event event = {e.name, e.is_stage ? 1u : 0u, e.turn, e.begin_ns, e.duration_ns, e.draft_len, e.batch, e.n_accepted, e.n_tokens, e.drafter};
+                callback(user_data, &event);
+            };
+        engine->engine->scheduler().set_trace(std::move(sink));
+        return AUSPEX_OK;
+    });
+}
+
 auspex_status auspex_engine_take_round_times(auspex_engine* engine, uint32_t draft_len, auspex_round_times* times) {
     return guard([&] {
         if (!engine || !times) return AUSPEX_ERROR_INVALID_ARGUMENT;

@@ -194,8 +194,9 @@ std::vector<Recording::RegionTime> Recording::region_times() const {
     }
     uint64_t mask = device_->caps.timestamp_valid_bits >= 64 ? ~0ull : (1ull << device_->caps.timestamp_valid_bits) - 1;
     for (size_t i = 0; i < regions_.size(); ++i) {
-        double ms = available ? static_cast<double>((ticks[2 * i + 1] - ticks[2 * i]) & mask) * static_cast<double>(device_->caps.timestamp_period_ns) * 1e-6 : -1;
-        times.push_back({regions_[i].name, regions_[i].segment, ms});
+        const uint64_t begin = ticks[2 * i] & mask, end = ticks[2 * i + 1] & mask;
+        double ms = available ? static_cast<double>((end - begin) & mask) * static_cast<double>(device_->caps.timestamp_period_ns) * 1e-6 : -1;
+        times.push_back({regions_[i].name, regions_[i].segment, ms, begin, end});
     }
     return times;
 }

@@ -72,6 +72,7 @@ class Recording {
         const char* name;
         uint32_t segment; // in which it lies
         double ms;        // < 0: not available
+        uint64_t begin_tick, end_tick; // of the device's clock, as many bits as are valid; 0 when not available
     };
     // Times of the last execution, which must be complete.
     std::vector<RegionTime> region_times() const;

@@ -153,7 +153,8 @@ Result<MemoryPlan> Engine::build(const EngineDesc& desc, const OpenedModels& mod
     RoundModels round_models = {*target_, draft_.get()};
     AUSPEX_TRY_ASSIGN(turns, TurnQueue::create(*device_, *memory_, *uploader, *kernels_, round_models, buffers_, {batch, replay_rows, max_commands}));
     turns_ = std::move(turns);
-    Scheduler::Limits limits = {max_sequences_, max_context_, max_draft_len_, batch, replay_rows, end_ids_};
+    Scheduler::Limits limits = {max_sequences_, max_context_, max_draft_len_, batch, replay_rows, end_ids_,
+                                device_->caps.timestamp_period_ns, device_->caps.timestamp_valid_bits};
     const CostPrior prior = {.target_bytes = target_->weights().bytes(),
                              .draft_bytes = draft_ ? draft_->weights().bytes() : 0,
                              .target_stages = kStagesPerLayer * target.n_layers,

@@ -401,6 +401,7 @@ void Scheduler::finish(const Turn& turn, StepResult& result) {
         sequence.stats.accept_ms += turn.accept_ms;
         const Outcome outcome = read_outcome(record);
         sequence.apply(outcome, turn.done_ns);
+        if (trace_.is_on()) trace_.add(outcome);
         // Only the host knows text: rounds under way go on, and nobody reads them.
         if (sequence.stop == StopReason::text) writer_.state_word(sequence.slot, AUSPEX_STATE_WORD(live), 0);
         planner_->observe_outcome(sequence, turn.entries[b].choice, outcome);
@@ -416,6 +417,7 @@ Status Scheduler::read_done(StepResult& result) {
         AUSPEX_TRY_ASSIGN(done, turns_->poll());
         if (!done) break;
         finish(*done, result);
+        if (trace_.is_on()) trace_.turn_is_done(*done);
         last_turn_done_ns_ = done->done_ns;
     }
     // Also when nothing is in flight: pages may have come back since the last turn was done.
@@ -469,6 +471,11 @@ Result<Scheduler::StepResult> Scheduler::step(double budget_ms) {
         if (sequence.stop == StopReason::none && !(sequence.holds() && sequence.prompt_read() && sequence.last_turn <= turns_->done_number())) result.n_active += 1;
     result.pending = !turns_->idle() || result.n_active > 0;
     return result;
+}
+
+void Scheduler::set_trace(TraceSink sink) {
+    turns_->time_copies(bool(sink));
+    trace_.set(std::move(sink));
 }
 
 RoundTimes Scheduler::take_round_times(uint32_t draft_len) {

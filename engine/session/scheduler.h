@@ -5,6 +5,7 @@
 #include "session/command_writer.h"
 #include "session/live_sequence.h"
 #include "session/round_planner.h"
+#include "session/trace/turn_trace.h"
 #include "session/turn_queue.h"
 
 #include <map>
@@ -24,9 +25,11 @@ class Scheduler {
     struct Limits {
         uint32_t n_slots, max_context, max_draft_len, max_batch, max_replay_rows;
         std::vector<uint32_t> stop_ids;
+        double timestamp_period_ns; // of the device's clock; 0: it has none
+        uint32_t timestamp_valid_bits;
     };
     Scheduler(RoundModels models, TurnQueue& turns, RoundPlanner& planner, uint32_t max_commands, const Limits& limits)
-        : models_(models), turns_(&turns), planner_(&planner), writer_(max_commands), limits_(limits), free_slots_(limits.n_slots) {
+        : models_(models), turns_(&turns), planner_(&planner), writer_(max_commands), limits_(limits), trace_(limits.timestamp_period_ns, limits.timestamp_valid_bits), free_slots_(limits.n_slots) {
         for (uint32_t i = 0; i < limits.n_slots; ++i) free_slots_[i] = limits.n_slots - 1 - i;
     }
 
@@ -49,6 +52,8 @@ class Scheduler {
     // budget_ms < 0: no bound. Never waits.
     Result<StepResult> step(double budget_ms);
     RoundTimes take_round_times(uint32_t draft_len);
+    // Told every turn that is done from here on, inside step. Empty: none.
+    void set_trace(TraceSink sink);
 
     // Waits for and reads what is under way; starts nothing. Pages on their way back are back afterwards.
     Status drain();
@@ -84,6 +89,7 @@ class Scheduler {
     RoundPlanner* planner_;
     CommandWriter writer_;
     Limits limits_;
+    TurnTrace trace_;
     std::vector<uint32_t> free_slots_;
     std::map<uint64_t, LiveSequence> sequences_;
     std::set<uint64_t> dying_; // destroyed by the caller, kept until forks of them are copied

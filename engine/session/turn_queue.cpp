@@ -56,7 +56,7 @@ bool TurnQueue::partly_submitted() const {
 Result<std::unique_ptr<Recording>> TurnQueue::record(const Turn& started) {
     const TurnKey& key = started.key;
     const uint32_t regions = models_.target.config().n_layers + key.round.draft_len + 4; // an upper bound
-    AUSPEX_TRY_ASSIGN(made, Recording::create(*device_, key.kind == TurnKind::copy ? 0 : regions));
+    AUSPEX_TRY_ASSIGN(made, Recording::create(*device_, key.kind == TurnKind::copy ? (times_copies_ ? 1 : 0) : regions));
     const TurnBuffers& turn = turn_buffers_[started.number & 1];
     Recorder to = {*made, *kernels_};
     if (key.kind == TurnKind::round) {
@@ -65,9 +65,11 @@ Result<std::unique_ptr<Recording>> TurnQueue::record(const Turn& started) {
         made->begin_segment(key.kind == TurnKind::copy ? "fork" : "prefill");
         record_commands(to, models_, *buffers_, turn);
         if (key.kind == TurnKind::copy) {
+            made->begin_region("fork");
             made->transfer_barrier();
             started.copies(*made);
             made->transfer_barrier();
+            made->end_region();
         } else {
             bool is_target = key.kind == TurnKind::target_prompt;
             made->begin_region("prefill");
@@ -128,6 +130,7 @@ Result<double> TurnQueue::submit(double budget_ms, bool at_least_one) {
     }
     if (buffers.empty()) return 0.0;
     bool last = turn.next_segment + buffers.size() == n;
+    if (turn.next_segment == 0) turn.begun_ns = now_ns();
     AUSPEX_TRY(device_->submit(buffers.data(), static_cast<uint32_t>(buffers.size()), last ? fences_[turn.number & 1] : VK_NULL_HANDLE));
     turn.next_segment += static_cast<uint32_t>(buffers.size());
     if (last) turn.submitted_ns = now_ns();
@@ -139,7 +142,7 @@ void TurnQueue::measure(Turn& turn) {
     smoothed.resize(turn.recording->n_segments(), -1);
     std::vector<double> now(smoothed.size(), 0);
     bool available = false;
-    for (const Recording::RegionTime& region : turn.recording->region_times()) {
+    for (const Recording::RegionTime& region : turn.regions) {
         if (region.ms < 0) continue;
         available = true;
         now[region.segment] += region.ms;
@@ -163,6 +166,7 @@ Result<std::optional<Turn>> TurnQueue::poll() {
     Turn turn = std::move(in_flight_.front());
     in_flight_.pop_front();
     turn.done_ns = now_ns();
+    turn.regions = turn.recording->region_times();
     if (turn.key.kind != TurnKind::copy) measure(turn);
     return std::optional<Turn>(std::move(turn));
 }

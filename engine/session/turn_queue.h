@@ -38,7 +38,8 @@ struct Turn {
     std::unique_ptr<Recording> once;        // copies are recorded for one use
     uint32_t next_segment = 0;
     double draft_ms = -1, verify_ms = -1, accept_ms = -1; // GPU; < 0: not available
-    uint64_t submitted_ns = 0, done_ns = 0; // host's clock: all submitted; seen to be complete
+    std::vector<Recording::RegionTime> regions = {};      // of copies none unless those are timed
+    uint64_t begun_ns = 0, submitted_ns = 0, done_ns = 0; // host's clock: first submission; all submitted; seen to be complete
 };
 
 class TurnQueue {
@@ -64,6 +65,8 @@ class TurnQueue {
     // Submits segments of the started turn while their predicted time fits; at least one when `at_least_one`.
     // budget_ms < 0: everything. Returns what was submitted, in predicted milliseconds. After an error it can be tried again.
     Result<double> submit(double budget_ms, bool at_least_one);
+    // Copies have no region otherwise: each would need timestamps of its own.
+    void time_copies(bool wanted) { times_copies_ = wanted; }
     // The oldest turn, if it is complete.
     Result<std::optional<Turn>> poll();
     // Sleeps until the oldest turn is complete; false after the timeout.
@@ -89,6 +92,7 @@ class TurnQueue {
     std::map<TurnKey, std::vector<double>> segment_ms_; // smoothed; < 0: unknown
     std::deque<Turn> in_flight_;
     uint64_t next_number_ = 1;
+    bool times_copies_ = false;
 };
 
 } // namespace auspex

@@ -68,6 +68,7 @@ struct Parsed {
     TokenizeOptions tokenize;
     ScoreOptions score;
     QuantizeOptions quantize;
+    SelftestOptions selftest;
 };
 
 void declare_commands(CLI::App& root, Parsed& parsed) {
@@ -80,6 +81,8 @@ void declare_commands(CLI::App& root, Parsed& parsed) {
     declare_score(*root.add_subcommand("score", "How probable a text is: log-probabilities, perplexity, logits"),
                   parsed.score, shared);
     declare_quantize(*root.add_subcommand("quantize", "Write a model as a smaller GGUF file"), parsed.quantize);
+    declare_selftest(*root.add_subcommand("selftest", "Check on this device that drafts do not change the text"),
+                     parsed.selftest, shared);
 }
 
 template <typename Options, typename... More> Command completed(Options& options, const More&... more) {
@@ -98,6 +101,7 @@ Command chosen_command(const CLI::App& root, Parsed& parsed) {
     if (name == "tokenize") return completed(parsed.tokenize, shared);
     if (name == "score") return completed(parsed.score, shared);
     if (name == "quantize") return completed(parsed.quantize);
+    if (name == "selftest") return completed(parsed.selftest, shared);
     return Notice{root.help()};
 }
 

@@ -118,9 +118,11 @@ void declare_info(CLI::App& app, InfoOptions& options, Shared& shared);
 void declare_tokenize(CLI::App& app, TokenizeOptions& options, Shared& shared);
 void declare_score(CLI::App& app, ScoreOptions& options, Shared& shared);
 void declare_quantize(CLI::App& app, QuantizeOptions& options);
+void declare_selftest(CLI::App& app, SelftestOptions& options, Shared& shared); // (selftest.cpp)
 void complete(InfoOptions& options, const Shared& shared);
 void complete(TokenizeOptions& options, const Shared& shared);
 void complete(ScoreOptions& options, const Shared& shared);
 void complete(const QuantizeOptions& options);
+void complete(SelftestOptions& options, const Shared& shared);
 
 } // namespace auspex::cli

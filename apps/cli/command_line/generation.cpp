@@ -102,6 +102,7 @@ void declare_run(CLI::App& app, RunOptions& options, Shared& shared) {
     app.add_flag("--no-stop", options.ignore_eos, "Go on after an end token");
     add_speculation(app, options.sampling, shared);
     begin_group(app, "Output");
+    add_text(app, "--trace", "FILE", "Write what GPU and host did when, for ui.perfetto.dev", options.trace);
     app.add_flag("--json", options.json, "One JSON object on stdout instead of text and summary");
     add_color(app, options.color);
     end_groups(app);

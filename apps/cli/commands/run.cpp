@@ -170,10 +170,13 @@ int run(const RunOptions& options) {
         options.is_chat ? check_spoken(prompt) : check_text(prompt);
     }
 
+    std::optional<TraceFile> trace; // outlives the client
+    if (options.trace) trace.emplace(*options.trace);
     Client::Request request{options.models};
     if (options.n_samples > 1) request.max_sequences = std::min(options.n_samples, kMaxSlots) + 1;
     request.max_draft_len = options.sampling.max_draft_len();
     Client client(request);
+    if (trace) client.trace_to(*trace);
 
     RunReport report{.engine = client.info(), .options = options};
     report.seed = options.sampling.seed ? *options.sampling.seed : std::random_device{}();
@@ -193,6 +196,7 @@ int run(const RunOptions& options) {
             printer.finish(!options.sampling.is_plain());
         }
     }
+    if (trace) trace->finish();
     if (options.json)
         print_json(report);
     else

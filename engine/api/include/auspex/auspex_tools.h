@@ -179,6 +179,26 @@ typedef struct auspex_round_times {
 AUSPEX_API auspex_status auspex_engine_take_round_times(auspex_engine* engine, uint32_t draft_len,
                                                         auspex_round_times* times);
 
+/** A turn of the GPU ("round", "prefill", "draft prefill", "fork"), or a stage within it ("draft", "verify", "accept", …). */
+typedef struct auspex_trace_event {
+    const char* name;    /* lives as long as the library */
+    uint32_t is_stage;   /* 1: of the turn that was told last */
+    uint64_t turn;       /* its number, from 1 */
+    uint64_t begin_ns;   /* on a monotonic clock of the host's: turns do not overlap, stages lie within their turn */
+    uint64_t duration_ns; /* GPU time */
+    uint32_t draft_len, batch; /* of rounds: drafts that there was room for; sequences that took part. Stages have their turn's */
+    uint32_t n_accepted, n_tokens; /* of rounds, over their sequences: accepted drafts, generated tokens; 0 tokens: none was still running */
+    const char* drafter; /* of rounds, whose drafts were tested: "none", "model", "ngram", "lookup", "host"; "mixed"; else "" */
+} auspex_trace_event;
+
+typedef void (*auspex_trace_callback)(void* user_data, const auspex_trace_event* event);
+
+/** Told of every turn once it is done, then of its stages in order, inside auspex_engine_step and others that wait for turns; must
+ *  not call the engine. GPU times become times of the host by the turn whose end the host saw with the least delay: durations
+ *  and gaps are the GPU's, all together may be late by that delay. Where the device has no timestamps there are no stages, and a
+ *  turn reaches from its submission to when it was seen to be done. NULL: nothing is told (the default). */
+AUSPEX_API auspex_status auspex_engine_set_trace(auspex_engine* engine, auspex_trace_callback callback, void* user_data);
+
 #ifdef __cplusplus
 }
 #endif

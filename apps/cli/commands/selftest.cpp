@@ -1,0 +1,108 @@
+// auspex selftest: are texts with drafts what they are without, on this device and with these files? One line per
+// check.
+#include "cli/selftest/selftest.h"
+#include "cli/terminal.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+
+namespace auspex::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kSchema = 1;
+
+constexpr std::array kChecks = {
+    check_sampling, // counts of completions against exact probabilities
+    check_greedy,   // exact ties, drafts that are all right, drafts that are all wrong
+    check_coupled,  // shared noise
+    check_pair,     // what -m and -md name
+};
+
+// Opens the device, so that what is wrong with it is told before anything takes time.
+auspex_engine_info device_info(const ModelOptions& models) {
+    return SyntheticClient(models, {tiny_shape(7, 1, 1), {}})->info();
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void print(const CheckResult& check) {
+    std::printf("%-6s %-17s %s (%.1f s)\n", check.passed ? "ok" : "FAILED", check.name.c_str(),
+                as_one_line(check.figure).c_str(), check.seconds);
+    std::fflush(stdout);
+}
+
+Json check_json(const CheckResult& check) {
+    Json measured = Json::object();
+    for (const auto& [key, value] : check.measured)
+        measured[key] = value;
+    return {{"name", check.name},
+            {"passed", check.passed},
+            {"figure", check.figure},
+            {"seconds", check.seconds},
+            {"measured", measured}};
+}
+
+void print(const SelftestOptions& options, const auspex_engine_info& device, const std::vector<CheckResult>& checks,
+           bool passed, double seconds) {
+    Json list = Json::array();
+    for (const CheckResult& check : checks)
+        list.push_back(check_json(check));
+    Json json;
+    json["schema"] = kSchema;
+    json["device"] = {{"name", device.device_name},
+                      {"driver", device.driver},
+                      {"api_version", format_api_version(device.api_version)},
+                      {"numerics_id", device.numerics_id}};
+    json["model"] = {{"target", options.models.target},
+                     {"draft", options.models.draft.empty() ? Json() : Json(options.models.draft)}};
+    json["passed"] = passed;
+    json["seconds"] = seconds;
+    json["checks"] = list;
+    std::printf("%s\n", json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+}
+
+} // namespace
+
+int selftest(const SelftestOptions& options) {
+    const auto started = std::chrono::steady_clock::now();
+    for (const std::string& path : {options.models.target, options.models.draft})
+        if (!path.empty()) describe_model(path, options.models.cache_type); // what is wrong with it is told first
+    const auspex_engine_info device = device_info(options.models);
+    if (!options.json) {
+        std::printf("device %s, %s\ntarget %s\n", device.device_name, device.driver, options.models.target.c_str());
+        if (!options.models.draft.empty()) std::printf("draft  %s\n", options.models.draft.c_str());
+    }
+
+    std::vector<CheckResult> checks;
+    auto check_started = std::chrono::steady_clock::now();
+    const Tell tell = [&](CheckResult result) {
+        result.seconds = seconds_since(check_started);
+        check_started = std::chrono::steady_clock::now();
+        if (!options.json) print(result);
+        checks.push_back(std::move(result));
+    };
+    for (const auto check : kChecks)
+        check(options.models, tell);
+
+    const auto n_failed =
+        std::count_if(checks.begin(), checks.end(), [](const CheckResult& check) { return !check.passed; });
+    const double seconds = seconds_since(started);
+    if (options.json)
+        print(options, device, checks, n_failed == 0, seconds);
+    else if (n_failed == 0)
+        std::printf("%zu checks passed in %.1f s\n", checks.size(), seconds);
+    else
+        std::printf("%zu of %zu checks FAILED\n", static_cast<size_t>(n_failed), checks.size());
+    return n_failed == 0 ? kExitOk : kExitInternal;
+}
+
+} // namespace auspex::cli
