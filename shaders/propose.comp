@@ -82,7 +82,7 @@ void main() {
     if (slot == kNoSlot || state[slot].live == 0u || state[slot].search == kDrafterNone) return;
     bool by_ngram = state[slot].search == kDrafterNgram;
     uint text_len = state[slot].target_len + 1u;
-    uint max_drafts = min(state[slot].draft_len, kMaxDraftLen);
+    uint max_drafts = min(state[slot].search_len, kMaxDraftLen);
     uint limit = min(min(state[slot].ngram_max, kMaxPath) - (by_ngram ? 1u : 0u), text_len);
     window_len = min(text_len, by_ngram ? kNgramWindow : kLookupWindow);
     window = slot * args.history_stride + text_len - window_len;
@@ -90,13 +90,14 @@ void main() {
     uint lane = gl_LocalInvocationIndex;
     if (lane < limit) tail[lane] = history[window + window_len - limit + lane];
     barrier();
+    uint first_match = min(kFirstMatch, limit); // a shorter text matches fewer tokens than it has
     uint n_proposed = 0u;
     uint match_len = 0u;
     if (by_ngram) {
         for (; n_proposed < max_drafts; ++n_proposed) {
             uint tail_len = limit + n_proposed;
             uint length = longest_match(tail_len, limit) >> 16;
-            if (length < (n_proposed == 0u ? min(kNgramFirstMatch, limit) : 1u) || length == 0u) break;
+            if (length < (n_proposed == 0u ? first_match : 1u)) break;
             if (n_proposed == 0u) match_len = length;
             uint token = most_frequent(tail_len, length);
             if (lane == 0u) tail[tail_len] = token;
@@ -105,7 +106,7 @@ void main() {
         if (lane < n_proposed) state[slot].proposed[lane] = tail[limit + lane];
     } else {
         uint found = longest_match(limit, limit);
-        if (found >> 16 >= kLookupMinMatch && max_drafts > 0u) {
+        if (found >> 16 >= first_match && max_drafts > 0u) {
             match_len = found >> 16;
             n_proposed = max_drafts;
             uint offset = found & 0xffffu;

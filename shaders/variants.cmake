@@ -3,7 +3,7 @@
 # auspex_shader(<variant> SOURCE <file.comp> [DEFINES A=1 ...] [UNROLL])
 
 # Reductions by shuffles where the subgroup size is known, instead of through shared memory; the same trees.
-foreach(op matvec rmsnorm attention vocab_partials pick accept_race)
+foreach(op matvec rmsnorm attention vocab_partials pick accept_race accept_candidates)
   auspex_shader(${op}.subgroup SOURCE ${op}.comp DEFINES SUBGROUP=1)
 endforeach()
 

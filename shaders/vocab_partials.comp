@@ -6,6 +6,10 @@
 #extension GL_GOOGLE_include_directive : require
 #include "shared/vocab_args.h"
 
+#ifndef FAULT
+#define FAULT 0
+#endif
+
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint LANES = 8;
 const uint TEAMS = 1;
@@ -69,6 +73,9 @@ void main() {
     precise float sum = 0.0;
     if (!greedy) {
         largest = lane_max(largest);
+#if FAULT == 1 // the draft's distribution as it was before truncation
+        if (args.of_draft != 0u) cut = kKeepAll;
+#endif
         for (uint quad = begin + 4u * lane; quad < end; quad += 4u * LANES)
             for (uint i = 0u; i < 4u; ++i) {
                 if (quad + i >= end || !is_kept(logits[base + quad + i], quad + i, cut)) continue;

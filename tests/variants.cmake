@@ -18,3 +18,16 @@ foreach(op_fault pick.17 vocab_partials.16 vocab_partials.23)
   auspex_shader(${op}.fault${fault} SOURCE ${op}.comp DEFINES FAULT=${fault})
   auspex_shader(${op}.subgroup.fault${fault} SOURCE ${op}.comp DEFINES FAULT=${fault} SUBGROUP=1)
 endforeach()
+
+# Planted faults of the transforms; tests/session/transforms_test.cpp says what each one is.
+foreach(fault 1 2)
+  auspex_shader(edit_logits.fault${fault} SOURCE edit_logits.comp DEFINES FAULT=${fault})
+endforeach()
+auspex_shader(vocab_partials.fault1 SOURCE vocab_partials.comp DEFINES FAULT=1)
+auspex_shader(vocab_partials.subgroup.fault1 SOURCE vocab_partials.comp DEFINES FAULT=1 SUBGROUP=1)
+
+# Planted faults of several candidates; tests/accept/candidates_test.cpp says what each one is.
+foreach(fault 1 2 3 4)
+  auspex_shader(accept_candidates.fault${fault} SOURCE accept_candidates.comp DEFINES FAULT=${fault})
+  auspex_shader(accept_candidates.subgroup.fault${fault} SOURCE accept_candidates.comp DEFINES FAULT=${fault} SUBGROUP=1)
+endforeach()

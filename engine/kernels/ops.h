@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/accept.h"
+#include "kernels/accept_candidates.h"
 #include "kernels/apply_commands.h"
 #include "kernels/attention.h"
 #include "kernels/edit_logits.h"

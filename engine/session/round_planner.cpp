@@ -7,7 +7,7 @@ namespace auspex {
 
 namespace {
 
-constexpr uint32_t kHybridMatch = 4; // tokens of context from which on an n-gram's drafts are preferred to the model's
+constexpr uint32_t kHybridMatch = 3; // tokens of context from which on an n-gram's drafts are preferred to the model's
 
 bool is_chosen_freely(const SequenceRequest& request) { return request.draft_len == kAutoDraftLen; }
 
@@ -28,7 +28,8 @@ void RoundPlanner::plan(std::span<const Entry> entries, uint32_t batch) {
         if (!sequence.speculation) sequence.speculation.emplace(long_run_);
         transforms |= request.sampling.edits_logits() || request.sampling.truncates();
         uint32_t match_len = sequence.match_len;
-        if (request.drafter == DrafterChoice::hybrid && match_len < kHybridMatch && has_draft_) match_len = 0;
+        const uint32_t long_match = std::min(kHybridMatch, request.ngram_max - 1); // no context is longer
+        if (request.drafter == DrafterChoice::hybrid && match_len < long_match && has_draft_) match_len = 0;
         if (request.drafter == DrafterChoice::host) match_len = 1; // it is asked each time
         const bool may_propose = sequence.searches() || request.drafter == DrafterChoice::host;
         group.push_back({.state = &*sequence.speculation,
@@ -55,7 +56,7 @@ void RoundPlanner::plan(std::span<const Entry> entries, uint32_t batch) {
 void RoundPlanner::observe_times(const Turn& turn, double wall_ms) {
     const RoundForm& form = turn.key.round;
     const bool proposals = std::any_of(turn.entries.begin(), turn.entries.end(), [](const TurnEntry& entry) { return entry.choice.source == DraftSource::proposals; });
-    costs_.observe({.model = form.model_drafts, .proposals = proposals, .draft_len = form.draft_len, .batch = form.batch, .transforms = form.edits_logits || form.truncates},
+    costs_.observe({.model = form.model_drafts, .proposals = proposals, .draft_len = form.draft_len, .batch = form.batch, .transforms = form.edits_logits || form.truncation.any()},
                    {turn.draft_ms, turn.verify_ms, turn.accept_ms, wall_ms});
 }
 

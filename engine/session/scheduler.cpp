@@ -90,6 +90,7 @@ Status Scheduler::set_draft_len(uint64_t id, uint32_t draft_len) {
     if (!sequence) return {Code::invalid_argument, "the sequence does not exist"};
     sequence->request.draft_len = draft_len;
     sequence->planned = false;
+    if (sequence->admitted) writer_.state_word(sequence->slot, AUSPEX_STATE_WORD(search_len), std::min(draft_len, limits_.max_draft_len));
     return ok_status();
 }
 
@@ -138,6 +139,7 @@ gpu::SlotState Scheduler::initial_state(const LiveSequence& sequence) const {
     state.acceptance = static_cast<uint32_t>(request.sampling.acceptance);
     state.lenience = request.sampling.lenience;
     state.drafter = static_cast<uint32_t>(sequence.told_drafter);
+    state.search_len = std::min(request.draft_len, limits_.max_draft_len);
     if (sequence.searches()) state.search = request.drafter == DrafterChoice::lookup ? gpu::kDrafterLookup : gpu::kDrafterNgram;
     state.ngram_max = request.ngram_max;
     state.n_stop = request.ignore_eos ? 0 : static_cast<uint32_t>(limits_.stop_ids.size());

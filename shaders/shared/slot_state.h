@@ -52,6 +52,7 @@ struct SlotState {
     float lenience;          // 1: lossless; less: a draft passes the test as if its draft probability were this times as large
     uint drafter;            // of this slot's next rounds
     uint search;             // kDrafterNgram or kDrafterLookup: after each round propose looks for the next one's drafts
+    uint search_len;         // drafts that it looks for
     uint ngram_max;          // tokens of the longest n-gram, or of the longest suffix that lookup compares
     uint match_len;          // tokens of context that `proposed` was found by
     uint n_proposed;
@@ -59,7 +60,7 @@ struct SlotState {
     uint n_stop;
     uint stop_ids[kMaxStopIds];
 };
-SHARED_CONST uint kSlotStateWords = 58u;
+SHARED_CONST uint kSlotStateWords = 59u;
 
 // One word of GPU memory that the host wants changed before the next rows are made.
 SHARED_CONST uint kCommandState = 0u;      // SlotState of `slot`, word `index`

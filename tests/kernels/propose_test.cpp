@@ -52,7 +52,7 @@ class Propose : public GpuTest {
             state.live = s.live;
             state.target_len = static_cast<uint32_t>(s.text.size()) - 1;
             state.last_token = s.text.back();
-            state.draft_len = s.draft_len;
+            state.search_len = s.draft_len;
             state.search = s.search;
             state.ngram_max = s.ngram_max;
             states.push_back(state);
@@ -122,8 +122,9 @@ TEST_F(Propose, ngram_backs_off_to_shorter_contexts) {
     EXPECT_EQ(run_one({text, gpu::kDrafterNgram, 4, 1}), (Proposal{{3}, 3}));  // 6 1 2
     EXPECT_EQ(run_one({text, gpu::kDrafterNgram, 16, 1}), (Proposal{{3}, 3})); // nothing longer occurs
     EXPECT_EQ(run_one({text, gpu::kDrafterNgram, 3, 1}), (Proposal{{4}, 2}));  // 1 2
-    // One token of context begins nothing unless no more was asked for, but goes on what began.
-    EXPECT_EQ(run_one({{2, 4, 2, 4, 1, 2}, gpu::kDrafterNgram, 4, 2}), Proposal{});
+    // Few tokens of context begin nothing unless no more was asked for, but go on what began.
+    EXPECT_EQ(run_one({{2, 4, 2, 4, 1, 2}, gpu::kDrafterNgram, 3, 2}), Proposal{});
+    EXPECT_EQ(run_one({{1, 2, 4, 2, 4, 1, 2}, gpu::kDrafterNgram, 4, 2}), Proposal{});
     EXPECT_EQ(run_one({{2, 4, 2, 4, 1, 2}, gpu::kDrafterNgram, 2, 2}), (Proposal{{4, 1}, 1}));
     EXPECT_EQ(run_one({{3, 8, 3, 8, 1, 2, 3, 5, 1, 2}, gpu::kDrafterNgram, 3, 4}), (Proposal{{3, 5, 1, 2}, 2}));
     EXPECT_EQ(run_one({{1, 2, 3, 7, 1, 2, 5, 6, 3, 9, 1, 2, 5, 3, 9, 1, 2}, gpu::kDrafterNgram, 3, 4}), (Proposal{{5, 3, 9, 1}, 2}));
@@ -134,9 +135,10 @@ TEST_F(Propose, lookup_copies_what_follows_the_longest_match) {
     EXPECT_EQ(run_one({text, gpu::kDrafterLookup, 3, 4}), (Proposal{{3, 5, 1, 2}, 3}));
     EXPECT_EQ(run_one({text, gpu::kDrafterLookup, 2, 4}), (Proposal{{8, 6, 1, 2}, 2})); // the latest
     EXPECT_EQ(run_one({text, gpu::kDrafterLookup, 2, 6}), (Proposal{{8, 6, 1, 2, 8, 6}, 2}));
-    EXPECT_EQ(run_one({{7, 1, 8, 1}, gpu::kDrafterLookup, 3, 4}), Proposal{}); // one token is no match
-    EXPECT_EQ(run_one({{5, 1, 2, 1, 2}, gpu::kDrafterLookup, 3, 5}), (Proposal{{1, 2, 1, 2, 1}, 2}));
-    EXPECT_EQ(run_one({{4, 4, 4}, gpu::kDrafterLookup, 3, 15}), (Proposal{Tokens(15, 4), 2}));
+    EXPECT_EQ(run_one({{7, 1, 8, 1}, gpu::kDrafterLookup, 2, 4}), Proposal{}); // too short a match
+    EXPECT_EQ(run_one({{7, 3, 1, 8, 3, 1}, gpu::kDrafterLookup, 4, 4}), Proposal{});
+    EXPECT_EQ(run_one({{5, 1, 2, 1, 2}, gpu::kDrafterLookup, 2, 5}), (Proposal{{1, 2, 1, 2, 1}, 2}));
+    EXPECT_EQ(run_one({{4, 4, 4, 4}, gpu::kDrafterLookup, 16, 15}), (Proposal{Tokens(15, 4), 3}));
 }
 
 TEST_F(Propose, agrees_with_maps_on_random_texts) {
@@ -178,7 +180,7 @@ TEST_F(Propose, the_window_ends_where_it_should) {
             for (uint32_t i = 0; i < text.size(); ++i) text[i] = 10 + i; // all different
             text[0] = text[text.size() - 2] = 1;
             text[1] = text[text.size() - 1] = 2;
-            const Search s = {text, search, 3, 3};
+            const Search s = {text, search, search == gpu::kDrafterNgram ? 3u : 2u, 3}; // two tokens of context
             const Proposal found = run_one(s);
             EXPECT_EQ(found, s.expected()) << "shift " << shift;
             EXPECT_EQ(found, shift == 0 ? (Proposal{{12, 13, 14}, 2}) : Proposal{}) << "shift " << shift;

@@ -73,4 +73,25 @@ Vector first_two(const Table& target, const Table& draft, uint32_t last, uint32_
     return joint;
 }
 
+Table candidates_distribution(const Vector& target, const std::vector<Vector>& drafts) {
+    Table out;
+    Vector left = target; // what candidate i is tested against
+    double none = 1.0;    // of those before it was accepted
+    for (const Vector& draft : drafts) {
+        double accepted = 0.0;
+        Vector& row = out.emplace_back(target.size());
+        for (size_t t = 0; t < row.size(); ++t) {
+            const double both = std::min(left[t], draft[t]);
+            row[t] = none * both;
+            accepted += both;
+        }
+        left = residual(left, draft);
+        none *= std::max(0.0, 1.0 - accepted);
+    }
+    out.push_back(left);
+    for (double& v : out.back())
+        v *= none;
+    return out;
+}
+
 } // namespace auspex::reference

@@ -24,4 +24,9 @@ RoundDistribution round_distribution(const Table& target, const Table& draft, ui
 // The theorem says: target[last][a] · target[a][b].
 Vector first_two(const Table& target, const Table& draft, uint32_t last, uint32_t draft_len);
 
+// Several proposals for one position (Miao et al. 2024, SpecInfer, algorithm 2), each drawn from its own distribution; a
+// chosen one is drawn from a distribution that has nothing else. Row i: the token is candidate i, and which; row n: none
+// was accepted. The columns' sums are the target, says the theorem.
+Table candidates_distribution(const Vector& target, const std::vector<Vector>& drafts);
+
 } // namespace auspex::reference

@@ -50,12 +50,12 @@ Vector self_attention(const ReferenceLlama& model, const LlamaLayer& layer, Llam
 }
 
 void extend(const ReferenceLlama& model, const LlamaCache& cache, const Vector& logits, double probability, uint32_t n,
-            double temperature, std::optional<uint32_t> stop, Vector& out) {
+            double temperature, std::optional<uint32_t> stop, const Transforms& transforms, std::vector<uint32_t>& context, Vector& out) {
     if (n == 0) {
         out.push_back(probability);
         return;
     }
-    const Vector p = softmax(logits, temperature);
+    const Vector p = probabilities(logits, transforms, context, temperature);
     for (uint32_t token = 0; token < model.vocab; ++token) {
         if (stop && token == *stop) { // its subtree has one leaf with weight: stop, stop, …
             size_t leaves = 1, at = 0;
@@ -69,7 +69,9 @@ void extend(const ReferenceLlama& model, const LlamaCache& cache, const Vector& 
         }
         LlamaCache branch = cache;
         const Vector next = n > 1 ? model.step(branch, token) : Vector{};
-        extend(model, branch, next, probability * p[token], n - 1, temperature, stop, out);
+        context.push_back(token);
+        extend(model, branch, next, probability * p[token], n - 1, temperature, stop, transforms, context, out);
+        context.pop_back();
     }
 }
 
@@ -111,13 +113,14 @@ std::vector<uint32_t> ReferenceLlama::greedy(std::span<const uint32_t> prompt, u
 }
 
 Vector ReferenceLlama::enumerate(std::span<const uint32_t> prompt, uint32_t n, double temperature,
-                                 std::optional<uint32_t> stop) const {
+                                 std::optional<uint32_t> stop, const Transforms& transforms) const {
     LlamaCache cache;
     Vector logits;
     for (uint32_t token : prompt)
         logits = step(cache, token);
     Vector out;
-    extend(*this, cache, logits, 1.0, n, temperature, stop, out);
+    std::vector<uint32_t> context(prompt.begin(), prompt.end());
+    extend(*this, cache, logits, 1.0, n, temperature, stop, transforms, context, out);
     return out;
 }
 

@@ -2,7 +2,7 @@
 // Also the exact distribution of what it would say, by enumeration, for tiny vocabularies.
 #pragma once
 
-#include "reference/ops.h"
+#include "reference/transforms.h"
 
 #include <optional>
 
@@ -43,9 +43,9 @@ struct ReferenceLlama {
     // Largest of every position's logits: plain greedy continuation of `prompt` by n tokens.
     std::vector<uint32_t> greedy(std::span<const uint32_t> prompt, uint32_t n) const;
     // P(next n tokens) for all vocab^n sequences, first token slowest; temperature > 0. After `stop` only `stop`
-    // follows.
+    // follows. Every token's logits are transformed in the context of all tokens before it.
     Vector enumerate(std::span<const uint32_t> prompt, uint32_t n, double temperature,
-                     std::optional<uint32_t> stop = std::nullopt) const;
+                     std::optional<uint32_t> stop = std::nullopt, const Transforms& transforms = {}) const;
 };
 
 } // namespace auspex::reference

@@ -30,7 +30,7 @@ Proposal propose_ngram(std::span<const uint32_t> text, uint32_t ngram_max, uint3
     Proposal proposal;
     Tokens grown(text.begin(), text.end());
     while (proposal.drafts.size() < max_drafts) {
-        const size_t least = proposal.drafts.empty() ? std::min(gpu::kNgramFirstMatch, ngram_max - 1) : 1;
+        const size_t least = proposal.drafts.empty() ? std::min(gpu::kFirstMatch, ngram_max - 1) : 1;
         size_t n = std::min<size_t>(ngram_max - 1, grown.size());
         while (n >= least && !followers.contains(last(grown, n))) --n;
         if (n < least) break;
@@ -46,7 +46,7 @@ Proposal propose_ngram(std::span<const uint32_t> text, uint32_t ngram_max, uint3
 Proposal propose_lookup(std::span<const uint32_t> text, uint32_t ngram_max, uint32_t max_drafts) {
     Tokens window = last(text, gpu::kLookupWindow);
     const size_t end = window.size();
-    for (size_t n = std::min<size_t>(ngram_max, end); n >= gpu::kLookupMinMatch && max_drafts > 0; --n)
+    for (size_t n = std::min<size_t>(ngram_max, end); n >= std::min(gpu::kFirstMatch, ngram_max) && max_drafts > 0; --n)
         for (size_t at = end; at-- > n;) { // behind the match
             if (!std::equal(window.end() - static_cast<ptrdiff_t>(n), window.end(), window.begin() + static_cast<ptrdiff_t>(at - n))) continue;
             for (size_t i = 0; i < max_drafts; ++i) window.push_back(window[at + i]);

@@ -76,9 +76,13 @@ struct Job {
     float temperature = 0;
     uint64_t seed = 1;
     bool ignore_eos = true;
+    SamplingParams transforms = {}; // its temperature and seed do not count
 
     SequenceRequest request() const {
-        return {prompt, max_tokens, {temperature, seed}, draft_len, ignore_eos};
+        SamplingParams sampling = transforms;
+        sampling.temperature = temperature;
+        sampling.seed = seed;
+        return {prompt, max_tokens, sampling, draft_len, ignore_eos};
     }
 };
 

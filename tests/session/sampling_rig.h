@@ -20,18 +20,26 @@ struct Case {
     float temperature;
     uint32_t prompt_n;  // 17: shared page; 6: copied page; 1: no page
     uint64_t completions;
+    SamplingParams transforms = {}; // its temperature and seed do not count
+
+    SamplingParams sampling(uint64_t seed) const {
+        SamplingParams out = transforms;
+        out.temperature = temperature;
+        out.seed = seed;
+        return out;
+    }
 };
 
 // Counts of completions (first token slowest), by forking a prompt that is read once.
 inline std::vector<uint64_t> complete(Engine& engine, const std::vector<uint32_t>& prompt, const Case& c, uint64_t first_seed) {
     std::vector<uint64_t> counts(kVocab * kVocab * kVocab);
     const uint32_t per_wave = engine.max_sequences() - 1;
-    auto source = engine.create_sequence({prompt, kHoldTokens, {c.temperature, 0}, c.draft_len, true});
+    auto source = engine.create_sequence({prompt, kHoldTokens, c.sampling(0), c.draft_len, true});
     EXPECT_TRUE(source.ok()) << source.status().message();
     for (uint64_t done = 0; source.ok() && done < c.completions; done += per_wave) {
         std::vector<uint64_t> ids;
         for (uint64_t i = 0; i < per_wave; ++i) {
-            auto id = engine.fork_sequence(source.value(), {{}, kTokens, {c.temperature, first_seed + done + i}, c.draft_len, true});
+            auto id = engine.fork_sequence(source.value(), {{}, kTokens, c.sampling(first_seed + done + i), c.draft_len, true});
             EXPECT_TRUE(id.ok()) << id.status().message();
             if (!id.ok()) return counts;
             ids.push_back(id.value());
@@ -62,8 +70,11 @@ inline EngineDesc tiny_pair(uint32_t slots) {
     return desc;
 }
 
-inline reference::Fit judge(const std::vector<uint64_t>& counts, const std::vector<uint32_t>& prompt, double temperature) {
-    const auto exact = reference_model(tiny(1), false).enumerate(prompt, kTokens, temperature);
+inline reference::Fit judge(const std::vector<uint64_t>& counts, const std::vector<uint32_t>& prompt, double temperature,
+                            const SamplingParams& s = {}) {
+    reference::Transforms transforms = {double(s.repeat_penalty), double(s.presence_penalty), double(s.frequency_penalty), {}, s.top_k, double(s.top_p), double(s.min_p)};
+    for (const TokenBias& one : s.biases) transforms.biases.emplace_back(one.token, double(one.bias));
+    const auto exact = reference_model(tiny(1), false).enumerate(prompt, kTokens, temperature, std::nullopt, transforms);
     return reference::fit(counts, exact);
 }
 

@@ -76,7 +76,7 @@ Text copying_text() { // matches come and go
     return text;
 }
 
-constexpr uint64_t kSeeds = 12;
+constexpr uint64_t kSeeds = 8;
 
 // Speed against plain decoding, averaged over seeds; warm_ups: texts decoded by the engine before.
 double speed(const Bed& bed, const Text& text, uint32_t n_tokens, const Setting& setting, int warm_ups, double* least = nullptr) {
@@ -121,10 +121,11 @@ TEST(Speculation, SteadyStateIsCloseToTheBestFixedDraftLen) {
     int n = 0;
     for (const Bed& bed : beds()) {
         for (const double alpha : {0.0, 0.3, 0.6, 0.8, 0.95, 1.0}) {
-            double best = 0;
-            for (const uint32_t draft_len : {0u, 1u, 2u, 3u, 4u, 6u, 8u})
-                best = std::max(best, speed(bed, text_of(alpha), 400, {.fixed = draft_len}, 1));
-            const double ratio = speed(bed, text_of(alpha), 400, {}, 3) / best;
+            double best = 1; // by the device's true costs
+            for (uint32_t draft_len = 1; draft_len <= 8; ++draft_len)
+                best = std::max(best, expected_tokens(alpha, draft_len) * bed.device.round_ms({}) /
+                                          bed.device.round_ms({.model = true, .draft_len = draft_len}));
+            const double ratio = speed(bed, text_of(alpha), 300, {}, 2) / best;
             if (ratio < 0.95) std::printf("  %-32s alpha %.2f: %.3f of the best fixed (%.2f)\n", bed.device.name.c_str(), alpha, ratio, best);
             sum += ratio;
             least = std::min(least, ratio);
@@ -154,7 +155,7 @@ TEST(Speculation, ProposalsComeAndGo) {
         std::printf("  %-32s useless draft %.2f, proposals %.2f, both %.2f\n", bed.device.name.c_str(), plain_draft, proposals, both);
         EXPECT_GE(plain_draft, 0.97);
         EXPECT_GE(proposals, 1.15);
-        EXPECT_GE(both, 0.97 * proposals);
+        EXPECT_GE(both, 0.95 * proposals); // the useless draft is probed now and then
     }
 }
 
@@ -182,14 +183,14 @@ TEST(Speculation, DoesNotFlap) {
     for (const Bed& bed : beds()) {
         for (const double alpha : {0.1, 0.3, 0.45, 0.6, 0.8, 1.0}) {
             double switches = 0;
-            for (uint64_t seed = 1; seed <= 4; ++seed) {
+            for (uint64_t seed = 1; seed <= 3; ++seed) {
                 Engine engine(bed.prior);
                 Machine machine(bed.device, seed);
                 machine.decode(engine, text_of(alpha), 300, {});
-                switches += machine.decode(engine, text_of(alpha), 2000, {}).switches / 4.0;
+                switches += machine.decode(engine, text_of(alpha), 1500, {}).switches / 3.0;
             }
             // Probes and plain references switch by design, both rarely.
-            EXPECT_LE(switches, 60) << bed.device.name << ", alpha " << alpha;
+            EXPECT_LE(switches, 50) << bed.device.name << ", alpha " << alpha;
         }
     }
 }
@@ -213,8 +214,9 @@ TEST(SpeculationEstimator, FullAcceptanceIsALowerBound) {
     std::mt19937_64 random(7);
     for (const double alpha : {0.3, 0.6, 0.85}) {
         for (const uint32_t draft_len : {1u, 2u, 4u, 8u}) {
-            LongRunAcceptance long_run;
-            AcceptanceEstimator estimator(long_run);
+            LongRunAcceptance long_run, exact; // a prior that draws nowhere
+            exact.restore(DraftClass::model, {alpha * 1e6, 1e6, 1, 1});
+            AcceptanceEstimator estimator(exact);
             double estimates = 0, naive = 0; // naive: what accepted / drafted says
             constexpr int n = 20000;
             for (int round = 0; round < n; ++round) {
@@ -226,7 +228,7 @@ TEST(SpeculationEstimator, FullAcceptanceIsALowerBound) {
                 naive += static_cast<double>(a) / draft_len / n;
             }
             EXPECT_NEAR(long_run.alpha(DraftClass::model), alpha, 0.03);
-            EXPECT_NEAR(estimates, alpha, 0.05) << "draft_len " << draft_len; // the weak prior of 0.7 draws a little
+            EXPECT_NEAR(estimates, alpha, 0.03) << "draft_len " << draft_len;
             if (draft_len >= 4) { // the naive mean must fail the same check
                 EXPECT_GT(std::abs(naive - alpha), 0.05);
             }
@@ -247,7 +249,7 @@ TEST(SpeculationEstimator, AdaptsInAFewRoundsAndKeepsClassesApart) {
     for (int i = 0; i < 50; ++i) estimator.observe(DraftClass::model, 4, 4);
     EXPECT_GT(estimator.alpha(DraftClass::model), 0.95);
     for (int i = 0; i < 8; ++i) estimator.observe(DraftClass::model, 4, 0);
-    EXPECT_LT(estimator.alpha(DraftClass::model), 0.6);
+    EXPECT_LT(estimator.alpha(DraftClass::model), 0.65);
     EXPECT_EQ(estimator.evidence(DraftClass::match_8), 0);
     for (int i = 0; i < 30; ++i) estimator.observe(DraftClass::match_8, 0, 0);
     EXPECT_LT(estimator.expected_tokens(DraftClass::match_8, 4), 1.4) << "a match that is never there gives nothing";
@@ -283,8 +285,21 @@ TEST(SpeculationCosts, OneHiccupAndAColdShaderAreNotLearnt) {
     EXPECT_NEAR(costs.round_ms(drafted), 97, 8);
     EXPECT_NEAR(costs.plain_ms(1), plain, 0.1 * plain);
     EXPECT_NEAR(costs.overhead_ms({}), 0.5, 0.2);
+    costs.observe({}, {0, 500, 5, 510});
+    EXPECT_NEAR(costs.plain_ms(1), plain, 0.1 * plain);
+    EXPECT_NEAR(costs.round_ms(drafted), 97, 8);
     costs.observe(drafted, {NAN, INFINITY, -1, NAN});
     EXPECT_NEAR(costs.round_ms(drafted), 97, 8);
+}
+
+TEST(SpeculationCosts, FollowsASlowDrift) {
+    CostModel costs(prior_of(50, 0.2, false));
+    double slow = 1;
+    for (int i = 0; i < 250; ++i) {
+        if (i >= 100) slow *= 1.01;
+        costs.observe({}, {0, 50 * slow, 0.5 * slow, 51 * slow});
+        if (i >= 10) { EXPECT_NEAR(costs.plain_ms(1), 51 * slow, 0.1 * 51 * slow) << i; }
+    }
 }
 
 // ---- store -------------------------------------------------------------------------------------------------------------
@@ -341,6 +356,7 @@ TEST_F(SpeculationStoreTest, KeepsABoundedNumberOfPairs) {
     key.draft = "draft 0";
     EXPECT_FALSE(store.load(key, engine.costs, engine.long_run, log));
     EXPECT_LE(read().size(), 256u << 10);
+    EXPECT_TRUE(log_lines.empty()) << log_lines.front();
 }
 
 TEST_F(SpeculationStoreTest, HostileFilesAreLeftBehind) {

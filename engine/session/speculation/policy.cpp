@@ -64,19 +64,20 @@ bool SpeculationPolicy::reference_is_due() const {
 }
 
 // What the sequence would do in a round of draft_len drafts, with or without passes of the draft model.
-DraftChoice SpeculationPolicy::choice_of(const SpeculatingSequence& sequence, bool model, uint32_t draft_len) const {
+DraftChoice SpeculationPolicy::choice_of(const SpeculatingSequence& sequence, bool model, uint32_t draft_len,
+                                         bool is_probe) const {
     const DraftChoice by_model = {DraftSource::model, draft_len, DraftClass::model, !sequence.is_fixed, false};
     const DraftChoice by_proposals = {DraftSource::proposals, draft_len, proposal_class(sequence.match_len), !sequence.is_fixed, false};
     DraftChoice choice;
     if (sequence.is_fixed) {
         const bool proposes = sequence.may_use_proposals && (sequence.match_len > 0 || !sequence.may_use_model);
         if (proposes || sequence.may_use_model) choice = proposes ? by_proposals : by_model;
-        choice.draft_len = std::min(sequence.fixed_draft_len, max_draft_len_);
+        choice.draft_len = choice.source == DraftSource::none ? 0 : std::min(sequence.fixed_draft_len, max_draft_len_);
     } else {
         const SequenceSpeculation& state = *sequence.state;
         const auto usable = [&](DraftClass drafts) {
             const SequenceSpeculation::Pause& pause = state.pauses[index_of(drafts)];
-            return pause.left == 0 || pause.probe_left > 0;
+            return pause.probe_left > 0 || (pause.left == 0 && !(is_probe && pause.run > 0)); // a probe ends
         };
         double most = 1;
         const auto length = [&](DraftClass drafts) { return std::min(draft_len, longest(state, drafts)); };
@@ -89,7 +90,7 @@ DraftChoice SpeculationPolicy::choice_of(const SpeculatingSequence& sequence, bo
         consider(by_model, sequence.may_use_model && model);
         choice.draft_len = std::min({choice.draft_len, length(choice.drafts), sequence.tokens_left - std::min(sequence.tokens_left, 1u)});
     }
-    if (choice.draft_len == 0 || choice.source == DraftSource::none) return {};
+    if (choice.draft_len == 0) return {};
     choice.catch_up = choice.source == DraftSource::model && sequence.lag_rows > 0;
     return choice;
 }
@@ -98,7 +99,7 @@ SpeculationPolicy::Candidate SpeculationPolicy::evaluate(Group group, const Roun
                                                          const Candidate* plain, bool is_probe) const {
     Candidate candidate = {.model = model, .draft_len = draft_len, .shape = base};
     for (SpeculatingSequence& sequence : group) {
-        sequence.choice = choice_of(sequence, model, draft_len);
+        sequence.choice = choice_of(sequence, model, draft_len, is_probe);
         if (draft_len > 0) sequence.is_excused = false;
         if (sequence.choice.is_automatic) candidate.n_drafting += 1;
     }
@@ -117,15 +118,15 @@ SpeculationPolicy::Candidate SpeculationPolicy::evaluate(Group group, const Roun
         for (SpeculatingSequence& sequence : group) {
             if (!sequence.choice.is_automatic) continue;
             if (share + catch_up_loss(sequence, token_ms, is_probe) <= sequence.state->account) continue;
+            sequence.is_excused = sequence.state->estimator.expected_tokens(sequence.choice.drafts, sequence.choice.draft_len) - 1 > share;
             sequence.choice = {};
-            sequence.is_excused = true;
             candidate.n_drafting -= 1;
             all_afford = false;
         }
     }
     for (const SpeculatingSequence& sequence : group) {
         const DraftChoice& choice = sequence.choice;
-        const double expected = choice.draft_len == 0 ? 1 : sequence.state->estimator.expected_tokens(choice.drafts, choice.draft_len);
+        const double expected = sequence.state->estimator.expected_tokens(choice.drafts, choice.draft_len);
         candidate.tokens += expected;
         if (!choice.is_automatic || !choice.catch_up || sequence.state->catching_up) continue;
         const uint32_t served = std::min(sequence.tokens_left, std::max(sequence.lag_rows, kWriteOffTokens));
@@ -135,12 +136,12 @@ SpeculationPolicy::Candidate SpeculationPolicy::evaluate(Group group, const Roun
 }
 
 // Whether drafts as good as a probe could find them would be worth their cost.
-bool SpeculationPolicy::could_ever_win(const Candidate& plain, const Candidate& probe, size_t n) const {
+bool SpeculationPolicy::could_ever_win(const Candidate& plain, const Candidate& probe) const {
     for (uint32_t draft_len = 1; draft_len <= max_draft_len_; ++draft_len) {
         RoundShape shape = probe.shape;
         shape.draft_len = std::max(shape.draft_len, draft_len);
         const double won = probe.n_drafting * (expected_tokens(kBestAlpha, draft_len) - 1);
-        if ((plain.tokens + won) / costs_.round_ms(shape) > kBegin * plain.rate() && n > 0) return true;
+        if ((plain.tokens + won) / costs_.round_ms(shape) > kBegin * plain.rate()) return true;
     }
     return false;
 }
@@ -148,10 +149,8 @@ bool SpeculationPolicy::could_ever_win(const Candidate& plain, const Candidate& 
 SpeculationPolicy::Candidate SpeculationPolicy::choose(Group group, const RoundShape& base, const Candidate& plain, bool& is_probe) const {
     is_probe = false;
     if (!costs_.is_calibrated()) return plain;
-    if (reference_is_due()) {
-        for (SpeculatingSequence& sequence : group) sequence.is_excused = true;
-        return plain;
-    }
+    for (SpeculatingSequence& sequence : group) sequence.is_excused = reference_is_due();
+    if (reference_is_due()) return plain;
     Candidate best = plain;
     double best_score = plain.rate() * (last_draft_len_ > 0 ? 1 : kBegin);
     for (const bool model : {false, true}) {
@@ -167,7 +166,7 @@ SpeculationPolicy::Candidate SpeculationPolicy::choose(Group group, const RoundS
     }
     if (best.n_drafting > 0) return best;
     const Candidate probe = evaluate(group, base, true, 1, &plain, true);
-    is_probe = probe.n_drafting > 0 && could_ever_win(plain, probe, group.size());
+    is_probe = probe.n_drafting > 0 && could_ever_win(plain, probe);
     return is_probe ? probe : plain;
 }
 
@@ -177,7 +176,7 @@ void SpeculationPolicy::earn(SequenceSpeculation& state, uint32_t tokens_left) c
     state.began = true;
     const double gain = std::max(0.0, kAllowance * tokens - state.allowance);
     state.allowance += gain;
-    state.account = std::min(state.account + gain, kMaxAccount);
+    state.account = std::max(state.account, std::min(state.account + gain, kMaxAccount));
 }
 
 void SpeculationPolicy::pause(SpeculatingSequence& sequence, bool is_probe) const {
@@ -191,6 +190,7 @@ void SpeculationPolicy::pause(SpeculatingSequence& sequence, bool is_probe) cons
                 sequence.state->estimator.age(drafts);
             }
             pause.probe_left -= std::min(pause.probe_left, 1u);
+            if (!is_probe) pause.left = 0; // the probe showed that it wins
             if (++pause.run >= kGoodRun && !is_probe) pause.next = 0;
             continue;
         }
@@ -220,12 +220,15 @@ void SpeculationPolicy::commit(Group group, const Candidate& chosen, const Candi
             continue;
         }
         state.catching_up = false;
-        if (choice.is_automatic) state.account -= (chosen.ms - plain.ms) / token_ms / chosen.n_drafting;
+        if (choice.is_automatic) {
+            state.charge = (chosen.ms - plain.ms) / token_ms / chosen.n_drafting;
+            state.account -= state.charge;
+        }
         if (!sequence.is_fixed) pause(sequence, is_probe);
         const auto source = static_cast<uint32_t>(choice.source);
         state.rounds[source] += 1;
         state.draft_lens[source] += choice.draft_len;
-        state.predicted_tokens += choice.draft_len == 0 ? 1 : state.estimator.expected_tokens(choice.drafts, choice.draft_len);
+        state.predicted_tokens += state.estimator.expected_tokens(choice.drafts, choice.draft_len);
         state.predicted_plain_tokens += chosen.ms / plain_ms;
     }
 }
@@ -265,7 +268,8 @@ void SpeculationPolicy::observe(SequenceSpeculation& state, const DraftChoice& c
     state.estimator.observe(choice.drafts, draft_len, accepted_len);
     long_run_.observe(choice.drafts, draft_len, accepted_len);
     if (!choice.is_automatic) return;
-    state.account = std::min(state.account + accepted_len, kMaxAccount);
+    // Two rounds are charged before the first is read.
+    state.account = std::min(state.account + accepted_len, std::max(kMaxAccount, 3 * state.charge));
     SequenceSpeculation::Pause& pause = state.pauses[index_of(choice.drafts)];
     if (accepted_len > 0 && pause.next > 0) pause.probe_left = std::max(pause.probe_left, 1u); // the probe goes on
 }
@@ -275,9 +279,9 @@ SpeculationPolicy::Summary SpeculationPolicy::summary(const SequenceSpeculation&
     if (state.predicted_plain_tokens > 0) summary.predicted_speedup = state.predicted_tokens / state.predicted_plain_tokens;
     const auto source = static_cast<size_t>(std::max_element(state.rounds.begin(), state.rounds.end()) - state.rounds.begin());
     const AcceptanceEstimator& estimator = state.estimator;
+    const double alpha = estimator.alpha(DraftClass::model);
     char text[200] = "";
     const auto say = [&](const char* format, auto... values) { std::snprintf(text, sizeof text, format, values...); };
-    const double alpha = estimator.alpha(DraftClass::model);
     if (source == static_cast<size_t>(DraftSource::none)) {
         const double needed = costs_.c() + costs_.v(2) - 1; // of one draft: what it costs more than it can give
         if (needed >= kBestAlpha) say("plain: a draft costs too much (c %.2f, v(2) %.2f)", costs_.c(), costs_.v(2));

@@ -27,6 +27,7 @@ struct SequenceSpeculation {
     AcceptanceEstimator estimator;
     double account = 0;    // tokens that speculation may still lose
     double allowance = 0;  // what the account was given so far
+    double charge = 0;     // of the last round that drafted, in tokens
     uint32_t n_tokens = 0; // given by rounds that were read
     bool began = false, catching_up = false;
     struct Pause { // of one class of drafts, in rounds without it
@@ -95,12 +96,12 @@ class SpeculationPolicy {
         double rate() const { return tokens / (ms + catch_up_ms); }
     };
     using Group = std::span<SpeculatingSequence>;
-    DraftChoice choice_of(const SpeculatingSequence& sequence, bool model, uint32_t draft_len) const;
+    DraftChoice choice_of(const SpeculatingSequence& sequence, bool model, uint32_t draft_len, bool is_probe) const;
     // Fills in the group's choices. plain: what a draft's cost is held against.
     Candidate evaluate(Group group, const RoundShape& base, bool model, uint32_t draft_len, const Candidate* plain,
                        bool is_probe) const;
     Candidate choose(Group group, const RoundShape& base, const Candidate& plain, bool& is_probe) const;
-    bool could_ever_win(const Candidate& plain, const Candidate& probe, size_t n) const;
+    bool could_ever_win(const Candidate& plain, const Candidate& probe) const;
     double catch_up_loss(const SpeculatingSequence& sequence, double token_ms, bool is_probe) const; // in tokens
     uint32_t longest(const SequenceSpeculation& state, DraftClass drafts) const;
     bool reference_is_due() const;
