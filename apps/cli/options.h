@@ -64,16 +64,21 @@ struct InfoOptions {
     bool json = false;
 };
 
+enum class BenchStudy { compare, tables, never_slower };
+enum class TableFormat { markdown, csv, json };
+
 struct BenchOptions {
+    BenchStudy study = BenchStudy::compare;
+    TableFormat format = TableFormat::markdown; // of tables
+    std::optional<std::string> plot;            // SVG file to write
     ModelOptions models;
     std::optional<auspex_synthetic_shape> target_shape, draft_shape;
     std::string prompt = kBuiltInPrompt;
-    uint32_t n_predict = 128;
-    uint32_t n_repetitions = 5;
+    uint32_t n_predict = 128;   // never_slower: 64
+    uint32_t n_repetitions = 5; // never_slower: 7
     // Rows: each drafter with each draft_len, auto with its own choice; after plain decoding.
     std::vector<auspex_drafter> drafters = {AUSPEX_DRAFTER_MODEL, AUSPEX_DRAFTER_AUTO};
     std::vector<uint32_t> draft_lens = {1, 2, 3, 4, 6, 8};
-    bool has_drafters = false, has_draft_lens = false; // they were given
     SamplingOptions sampling; // of every row; drafter, draft_len, n_predict and seed are not read
     uint64_t seed = 1;
     bool json = false;

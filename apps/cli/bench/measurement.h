@@ -37,9 +37,9 @@ Trial complete_once(Client& client, const TrialSetting& setting, const Way& way,
 // Σ of rounds, for mean passes.
 void add(const auspex_round_times& times, auspex_round_times& sum);
 
-double median(std::vector<double> values);                         // not empty
-double standard_deviation(std::span<const double> values);         // of the sample; 0 for one value
-double expected_tokens(double alpha, uint32_t draft_len);          // (1 − α^(K+1)) / (1 − α): Leviathan et al. 2023, eq. 1
+double median(std::vector<double> values);                 // not empty
+double standard_deviation(std::span<const double> values); // of the sample; 0 for one value
+double expected_tokens(double alpha, uint32_t draft_len); // (1 − α^(K+1)) / (1 − α): Leviathan et al. 2023, eq. 1
 
 void check_room(size_t prompt_n, uint32_t n_predict, const auspex_engine_info& engine);
 

@@ -96,7 +96,7 @@ Command chosen_command(const CLI::App& root, Parsed& parsed) {
     const std::string name = chosen.empty() ? "" : chosen.front()->get_name();
     if (name == "run") return completed(parsed.run, shared);
     if (name == "chat") return completed(parsed.chat, shared);
-    if (name == "bench") return completed(parsed.bench, shared, chosen.front()->count("--prompt") > 0);
+    if (name == "bench") return completed(parsed.bench, shared, GivenFlags(*chosen.front()));
     if (name == "info") return completed(parsed.info, shared);
     if (name == "tokenize") return completed(parsed.tokenize, shared);
     if (name == "score") return completed(parsed.score, shared);

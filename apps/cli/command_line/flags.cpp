@@ -168,19 +168,17 @@ void add_settings(CLI::App& app, SamplingOptions& sampling, SettingGroup group, 
 }
 
 void add_biases(CLI::App& app, SamplingOptions& sampling) {
-    add_repeatable(app, "--logit-bias", "ID+X", "Adds X to a token's logit; ID-X subtracts, ID-inf bans; repeatable",
-                   [&sampling](const std::string& flag, const std::string& text) {
-                       add_logit_bias(sampling, flag, text);
-                   });
+    add_repeatable(
+        app, "--logit-bias", "ID+X", "Adds X to a token's logit; ID-X subtracts, ID-inf bans; repeatable",
+        [&sampling](const std::string& flag, const std::string& text) { add_logit_bias(sampling, flag, text); });
     add_repeatable(app, "--ban", "1,2,3", "Tokens that are never said, as --logit-bias ID-inf; repeatable",
                    [&sampling](const std::string& flag, const std::string& text) { add_ban(sampling, flag, text); });
 }
 
 void add_stop_texts(CLI::App& app, SamplingOptions& sampling) {
-    add_repeatable(app, "--stop", "TEXT", "Text that ends the answer and is no part of it; repeatable",
-                   [&sampling](const std::string& flag, const std::string& text) {
-                       add_stop_text(sampling, flag, text);
-                   });
+    add_repeatable(
+        app, "--stop", "TEXT", "Text that ends the answer and is no part of it; repeatable",
+        [&sampling](const std::string& flag, const std::string& text) { add_stop_text(sampling, flag, text); });
 }
 
 void add_chat_format(CLI::App& app, ChatFormat& format) {

@@ -68,6 +68,16 @@ void add_repeatable(CLI::App& app, const std::string& names, const std::string& 
 // Flags that are declared from here on stand under this heading of the help.
 void begin_group(CLI::App& app, const char* heading);
 
+// Whether a flag, by its long name, is on the command line.
+class GivenFlags {
+  public:
+    explicit GivenFlags(const CLI::App& app) : app_(app) {}
+    bool has(const char* name) const { return app_.count(name) > 0; }
+
+  private:
+    const CLI::App& app_;
+};
+
 // What several commands take, before it is known which models are meant.
 struct Shared {
     std::optional<std::string> target, draft;
@@ -112,7 +122,7 @@ void declare_chat(CLI::App& app, ChatOptions& options, Shared& shared);
 void declare_bench(CLI::App& app, BenchOptions& options, Shared& shared);
 void complete(RunOptions& options, const Shared& shared);
 void complete(ChatOptions& options, const Shared& shared);
-void complete(BenchOptions& options, const Shared& shared, bool has_prompt);
+void complete(BenchOptions& options, const Shared& shared, const GivenFlags& given);
 // … and those that look at models and text (tools.cpp).
 void declare_info(CLI::App& app, InfoOptions& options, Shared& shared);
 void declare_tokenize(CLI::App& app, TokenizeOptions& options, Shared& shared);

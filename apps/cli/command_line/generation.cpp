@@ -39,6 +39,8 @@ constexpr const char* kBenchExamples =
     "Examples:\n"
     "  auspex bench\n"
     "  auspex bench --draft-len 2,4,8 -r 9 --json\n"
+    "  auspex bench --drafter model,ngram,hybrid,auto --draft-len 4\n"
+    "  auspex bench --tables --plot speedup.svg > tables.md\n"
     "  auspex bench --shape d=1024,layers=12,ffn=2816,heads=16,kv_heads=4,vocab=32000\n\n";
 
 bool is_models(auspex_drafter drafter) {
@@ -141,21 +143,29 @@ void declare_bench(CLI::App& app, BenchOptions& options, Shared& shared) {
                   if (text.empty()) throw Failure(kExitUsage, flag + ": the prompt is empty");
                   options.prompt = text;
               });
-    add_number(app, "-n,--n-predict", "Tokens to generate each time (128)", options.n_predict, 1, kMaxTokens);
-    add_number(app, "-r,--repetitions", "Repetitions after one warm-up (5)", options.n_repetitions, 1, 10000);
+    add_number(app, "-n,--n-predict", "Tokens to generate each time (128; 64 with --never-slower)", options.n_predict,
+               1, kMaxTokens);
+    add_number(app, "-r,--repetitions", "Repetitions after one warm-up (5; 7 with --never-slower)",
+               options.n_repetitions, 1, 10000);
     add_value(app, "--drafter", "LIST", "Drafters to compare with plain decoding, as those of run (model,auto)",
               [&options](const std::string& flag, const std::string& text) {
                   options.drafters.clear();
-                  options.has_drafters = true;
                   for (const std::string& name : split(text, ','))
                       options.drafters.push_back(parse_drafter(flag, name));
               });
     add_value(app, "--draft-len", "LIST", "Draft lengths of each but auto (1,2,3,4,6,8)",
               [&options](const std::string& flag, const std::string& text) {
                   options.draft_lens = parse_whole_list(flag, text, 1, AUSPEX_MAX_DRAFT_LEN);
-                  options.has_draft_lens = true;
               });
     app.add_flag("--no-draft", shared.no_draft, "Plain decoding only");
+    begin_group(app, "Studies, instead of that");
+    app.add_flag_callback(
+        "--tables", [&options] { options.study = BenchStudy::tables; },
+        "Tables 1, 3 and 4 of Leviathan et al. 2023 on this pair, at temperatures 0 and 1");
+    app.add_flag_callback(
+        "--never-slower", [&options] { options.study = BenchStudy::never_slower; },
+        "Is --drafter auto ever slower than plain decoding, or than the best fixed way? Eight kinds of prompts, a "
+        "useless draft, draft = target; takes minutes");
     begin_group(app, "Sampling");
     add_number(app, "-s,--seed", "Seed of the first repetition (1)", options.seed, 0, UINT64_MAX);
     add_settings(app, options.sampling, SettingGroup::sampling);
@@ -164,6 +174,9 @@ void declare_bench(CLI::App& app, BenchOptions& options, Shared& shared) {
     add_settings(app, options.sampling, SettingGroup::speculation, {"drafter", "draft-len"});
     begin_group(app, "Output");
     app.add_flag("--json", options.json, "One JSON object instead of the table");
+    add_choice<TableFormat>(app, "-o,--output", "md|csv|json", "Format of --tables (md)", options.format,
+                            {{"md", TableFormat::markdown}, {"csv", TableFormat::csv}, {"json", TableFormat::json}});
+    add_text(app, "--plot", "FILE", "Speed-up against K, measured and predicted, as an SVG file", options.plot);
     end_groups(app);
     app.footer(std::string(kBenchExamples) + kExitCodes);
 }
@@ -182,28 +195,68 @@ void complete(ChatOptions& options, const Shared& shared) {
     choose_models(shared, settle_drafting(options.sampling, shared.no_draft), false, false, options.models);
 }
 
-void complete(BenchOptions& options, const Shared& shared, bool has_prompt) {
-    if (options.target_shape && has_prompt)
+namespace {
+
+std::string needed_by(const BenchOptions& options, const GivenFlags& given) {
+    if (options.study == BenchStudy::tables) return "--tables";
+    const auto by_model = std::find_if(options.drafters.begin(), options.drafters.end(), is_models);
+    if (given.has("--drafter") && by_model != options.drafters.end())
+        return std::string("--drafter ") + drafter_name(*by_model);
+    if (given.has("--draft-len") && !given.has("--drafter"))
+        return format("--draft-len %u", options.draft_lens.front());
+    return "";
+}
+
+void check_study(BenchOptions& options, const GivenFlags& given) {
+    if (given.has("--tables") && given.has("--never-slower"))
+        throw Failure(kExitUsage, "--tables and --never-slower exclude each other");
+    const std::string study = given.has("--tables") ? "--tables" : given.has("--never-slower") ? "--never-slower" : "";
+    if (study != "--tables" && given.has("--output")) throw Failure(kExitUsage, "-o: expected --tables too");
+    if (options.json && given.has("--output") && options.format != TableFormat::json)
+        throw Failure(kExitUsage, "--json and -o contradict each other: give one of them");
+    if (options.json) options.format = TableFormat::json;
+    if (options.plot && options.plot->empty()) throw Failure(kExitUsage, "--plot \"\": expected an SVG file to write");
+    if (study.empty()) return;
+    const std::string chooses = study == "--tables" ? "it has its own" : "it has its own prompts and ways";
+    for (const char* flag : {"--shape", "--draft-shape", "--drafter", "--draft-len", "--no-draft", "--temp"})
+        if (given.has(flag)) throw Failure(kExitUsage, study + " and " + flag + " exclude each other: " + chooses);
+    if (study == "--tables") // theory is compared with the models' own distributions
+        for (const char* flag : {"--logit-bias", "--ban", "--acceptance", "--lenience", "--top-k", "--top-p", "--min-p",
+                                 "--repeat-penalty", "--presence-penalty", "--frequency-penalty"})
+            if (given.has(flag))
+                throw Failure(kExitUsage, study + " and " + flag + " exclude each other: leave " + flag + " out");
+    if (study == "--never-slower")
+        for (const char* flag : {"--prompt", "--plot"})
+            if (given.has(flag)) throw Failure(kExitUsage, study + " and " + flag + " exclude each other: " + chooses);
+    if (options.study == BenchStudy::tables) return;
+    if (!given.has("--n-predict")) options.n_predict = 64;
+    if (!given.has("--repetitions")) options.n_repetitions = 7;
+}
+
+} // namespace
+
+void complete(BenchOptions& options, const Shared& shared, const GivenFlags& given) {
+    if (options.target_shape && given.has("--prompt"))
         throw Failure(kExitUsage, "-p: random weights (--shape) have no tokenizer; leave the prompt out");
-    if (shared.no_draft && (options.has_drafters || options.has_draft_lens))
-        throw Failure(kExitUsage, std::string("--no-draft and ") + (options.has_drafters ? "--drafter" : "--draft-len") +
-                                      " contradict each other: give one of them");
+    check_study(options, given);
+    for (const char* flag : {"--drafter", "--draft-len"})
+        if (shared.no_draft && given.has(flag))
+            throw Failure(kExitUsage,
+                          std::string("--no-draft and ") + flag + " contradict each other: give one of them");
     check_together(options.sampling);
     std::vector<auspex_drafter>& drafters = options.drafters;
     if (shared.no_draft) drafters.clear();
     std::erase(drafters, AUSPEX_DRAFTER_NONE); // plain decoding is always among the rows
-    const auto by_model = std::find_if(drafters.begin(), drafters.end(), is_models);
-    const bool may_use = by_model != drafters.end() ||
-                         std::find(drafters.begin(), drafters.end(), AUSPEX_DRAFTER_AUTO) != drafters.end();
-    std::string needed_by;
-    if (options.has_drafters && by_model != drafters.end())
-        needed_by = std::string("--drafter ") + drafter_name(*by_model);
-    else if (options.has_draft_lens && !options.has_drafters)
-        needed_by = format("--draft-len %u", options.draft_lens.front());
-    choose_models(shared, {may_use, needed_by}, options.target_shape.has_value(), options.draft_shape.has_value(),
-                  options.models);
+    const bool may_use = std::any_of(drafters.begin(), drafters.end(), [](auspex_drafter drafter) {
+        return is_models(drafter) || drafter == AUSPEX_DRAFTER_AUTO;
+    });
+    choose_models(shared, {may_use, needed_by(options, given)}, options.target_shape.has_value(),
+                  options.draft_shape.has_value(), options.models);
     if (!may_use) options.draft_shape.reset();
     if (options.models.draft.empty() && !options.draft_shape) std::erase_if(drafters, is_models);
+    const bool has_model = std::find(drafters.begin(), drafters.end(), AUSPEX_DRAFTER_MODEL) != drafters.end();
+    if (options.plot && !has_model)
+        throw Failure(kExitUsage, "--plot: expected the drafter model among those that are compared");
 }
 
 } // namespace auspex::cli

@@ -212,7 +212,8 @@ class Chat {
                      stats.n_turns == 1 ? "" : "s", stats.context_n, client_.info().max_context);
         std::fprintf(stderr, "%-12s %llu tokens read, %s\n", "turns", static_cast<unsigned long long>(stats.prompt_n),
                      rate(stats.prompt_n, stats.prompt_ms).c_str());
-        std::fprintf(stderr, "%-12s %llu tokens, %s\n", "answers", static_cast<unsigned long long>(stats.speculation.predicted_n),
+        std::fprintf(stderr, "%-12s %llu tokens, %s\n", "answers",
+                     static_cast<unsigned long long>(stats.speculation.predicted_n),
                      rate(stats.speculation.predicted_n, stats.predicted_ms).c_str());
         if (stats.speculation.rounds > 0) print_speculation(stats.speculation, options_.sampling);
         show_settings();

@@ -147,8 +147,8 @@ void print_summary(const RunReport& report) {
     print_line("driver", std::string(engine.driver) + ", Vulkan " + format_api_version(engine.api_version));
     print_line("prompt", counted(report.prompt_tokens.size(), "token") + ", " + number(report.prompt_ms) + " ms, " +
                              number(per_second(report.prompt_tokens.size(), report.prompt_ms)) + " tok/s");
-    print_line("generation", counted(report.speculation.predicted_n, "token") + ", " + number(report.predicted_ms) + " ms, " +
-                                 number(per_second(report.speculation.predicted_n, report.predicted_ms)) +
+    print_line("generation", counted(report.speculation.predicted_n, "token") + ", " + number(report.predicted_ms) +
+                                 " ms, " + number(per_second(report.speculation.predicted_n, report.predicted_ms)) +
                                  " tok/s; first token after " + number(report.first_token_ms) + " ms");
     print_speculation(report.speculation, report.options.sampling);
     print_line("GPU time", "draft " + number(report.draft_ms) + " ms, verify " + number(report.verify_ms) +
@@ -164,10 +164,11 @@ void print_table(const BenchReport& report) {
     std::printf("%-9s %8s %6s %6s %6s %7s %5s %6s %8s %9s\n", "K", "tok/s", "stddev", "accept", "alpha", "tok/rnd", "c",
                 "v(K+1)", "speed-up", "predicted");
     for (const BenchResult& result : report.results) {
-        std::printf("%-9s %8.1f %6.1f %6s %6s %7.2f %5s %6s %8s %9s\n", result.way.name().c_str(), result.tokens_per_second,
-                    result.stddev, number(result.acceptance_rate, 3).c_str(), number(result.alpha, 3).c_str(),
-                    result.tokens_per_round, number(result.c, 2).c_str(), number(result.v, 2).c_str(),
-                    number(result.speedup, 2).c_str(), number(result.predicted_speedup, 2).c_str());
+        std::printf("%-9s %8.1f %6.1f %6s %6s %7.2f %5s %6s %8s %9s\n", result.way.name().c_str(),
+                    result.tokens_per_second, result.stddev, number(result.acceptance_rate, 3).c_str(),
+                    number(result.alpha, 3).c_str(), result.tokens_per_round, number(result.c, 2).c_str(),
+                    number(result.v, 2).c_str(), number(result.speedup, 2).c_str(),
+                    number(result.predicted_speedup, 2).c_str());
     }
     if (!report.options.sampling.is_lossless())
         std::printf("\nNOT LOSSLESS: with --lenience %g the texts are not distributed as the target's\n",

@@ -1,26 +1,14 @@
 // Reports as JSON. Absent values are null, keys keep the order they are written in.
+#include "cli/output/json.h"
 #include "cli/output/report.h"
-
-#include <nlohmann/json.hpp>
 
 #include <cmath>
 #include <cstdio>
 
 namespace auspex::cli {
 
-namespace {
-
-using Json = nlohmann::ordered_json;
-
-constexpr int kSchema = 1;
-
 Json or_null(std::optional<double> value) {
     return value ? Json(*value) : Json();
-}
-
-// A float's own digits, not those of the nearest double.
-Json from_float(float value) {
-    return std::stod(shortest(value));
 }
 
 Json or_null(const std::string& text) {
@@ -37,6 +25,13 @@ Json device_json(const auspex_engine_info& engine) {
             {"driver", engine.driver},
             {"api_version", format_api_version(engine.api_version)},
             {"memory_bytes", engine.device_memory_bytes}}; // reserved by this process
+}
+
+namespace {
+
+// A float's own digits, not those of the nearest double.
+Json from_float(float value) {
+    return std::stod(shortest(value));
 }
 
 Json completion_json(const Completion& completion) {
@@ -102,14 +97,15 @@ void print_json(const RunReport& report) {
     json["seed"] = report.seed;
     json["prompt_tokens"] = report.prompt_tokens;
     json["completions"] = completions;
-    json["timings"] = {{"prompt_n", report.prompt_tokens.size()},
-                       {"prompt_ms", or_null(report.prompt_ms)},
-                       {"predicted_n", report.speculation.predicted_n},
-                       {"predicted_ms", or_null(report.predicted_ms)},
-                       {"predicted_per_second", or_null(per_second(report.speculation.predicted_n, report.predicted_ms))},
-                       {"draft_n", report.speculation.draft_n},
-                       {"draft_n_accepted", report.speculation.draft_n_accepted},
-                       {"first_token_ms", or_null(report.first_token_ms)}};
+    json["timings"] = {
+        {"prompt_n", report.prompt_tokens.size()},
+        {"prompt_ms", or_null(report.prompt_ms)},
+        {"predicted_n", report.speculation.predicted_n},
+        {"predicted_ms", or_null(report.predicted_ms)},
+        {"predicted_per_second", or_null(per_second(report.speculation.predicted_n, report.predicted_ms))},
+        {"draft_n", report.speculation.draft_n},
+        {"draft_n_accepted", report.speculation.draft_n_accepted},
+        {"first_token_ms", or_null(report.first_token_ms)}};
     json["speculation"] = speculation_json(report);
     print(json);
 }

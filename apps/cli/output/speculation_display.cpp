@@ -81,7 +81,8 @@ std::string complaint(const SpeculationReport& speculation, const SamplingOption
     const bool searches = sampling.drafter == AUSPEX_DRAFTER_NGRAM || sampling.drafter == AUSPEX_DRAFTER_LOOKUP;
     const bool chose = sampling.drafter == AUSPEX_DRAFTER_AUTO || sampling.draft_len == AUSPEX_DRAFT_LEN_AUTO;
     const auto expected = speculation.expected_speedup();
-    if (speculation.draft_n == 0 && searches) return "Nothing was drafted: this text repeats nothing that was followed.";
+    if (speculation.draft_n == 0 && searches)
+        return "Nothing was drafted: this text repeats nothing that was followed.";
     if (speculation.draft_n == 0)
         return chose ? "Speculation does not pay here: no round was expected to be faster with drafts."
                      : "Nothing was drafted: every round was plain.";

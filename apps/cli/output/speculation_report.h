@@ -16,9 +16,10 @@ struct SpeculationReport {
     uint64_t tested_n = 0;                      // drafts up to the first rejected one of each round
     double overlap = 0.0;
     std::array<uint64_t, kRoundDrafters.size()> drafter_rounds{};
-    std::optional<double> c{}, v{};            // of the last completion that had them
-    std::optional<double> predicted_speedup{}; // over plain decoding, as the engine chose by; of all tokens that have one
-    std::string choice{};                      // of the last completion that had one
+    std::optional<double> c{}, v{}; // of the last completion that had them
+    std::optional<double>
+        predicted_speedup{}; // over plain decoding, as the engine chose by; of all tokens that have one
+    std::string choice{};    // of the last completion that had one
 
     void add(const auspex_sequence_stats& stats);
 

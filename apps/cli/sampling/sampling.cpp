@@ -59,9 +59,10 @@ void add_stop_text(SamplingOptions& options, const std::string& flag, const std:
 
 void check_together(const SamplingOptions& options) {
     if (options.lenience < 1.0 && options.acceptance == AUSPEX_ACCEPT_COUPLED)
-        throw Failure(kExitUsage, format("--lenience %g and --acceptance coupled contradict each other: coupled text is "
-                                         "the plain text; give one of them",
-                                         options.lenience));
+        throw Failure(kExitUsage,
+                      format("--lenience %g and --acceptance coupled contradict each other: coupled text is "
+                             "the plain text; give one of them",
+                             options.lenience));
 }
 
 void check_biases(const SamplingOptions& options, uint32_t vocab_size) {

@@ -15,7 +15,7 @@ constexpr std::pair<const char*, auspex_drafter> kDrafters[] = {
     {"auto", AUSPEX_DRAFTER_AUTO},   {"none", AUSPEX_DRAFTER_NONE},     {"model", AUSPEX_DRAFTER_MODEL},
     {"ngram", AUSPEX_DRAFTER_NGRAM}, {"lookup", AUSPEX_DRAFTER_LOOKUP}, {"hybrid", AUSPEX_DRAFTER_HYBRID}};
 constexpr std::pair<const char*, auspex_acceptance> kAcceptances[] = {{"rejection", AUSPEX_ACCEPT_REJECTION},
-                                                                     {"coupled", AUSPEX_ACCEPT_COUPLED}};
+                                                                      {"coupled", AUSPEX_ACCEPT_COUPLED}};
 
 template <typename Value> const char* name_of(Names<Value> names, Value value) {
     const auto found = std::find_if(names.begin(), names.end(), [&](const auto& name) { return name.second == value; });
@@ -73,33 +73,40 @@ std::span<const SamplingSetting> sampling_settings() {
                         "Only the fewest most probable tokens that hold P of the probability; 1: all (1)",
                         [](Options& o, Text flag, Text text) { o.top_p = parse_number(flag, text, 0, 1); },
                         [](const Options& o) { return format("%g", o.top_p); }},
-        SamplingSetting{"min-p", "P", sampling, "Only tokens at least P times as probable as the most probable; 0: all (0)",
+        SamplingSetting{"min-p", "P", sampling,
+                        "Only tokens at least P times as probable as the most probable; 0: all (0)",
                         [](Options& o, Text flag, Text text) { o.min_p = parse_number(flag, text, 0, 1); },
                         [](const Options& o) { return format("%g", o.min_p); }},
-        SamplingSetting{"repeat-penalty", "X", sampling,
-                        "Makes tokens of prompt and answer less probable: positive logits are divided by X, others "
-                        "multiplied; 1: off (1)",
-                        [](Options& o, Text flag, Text text) { o.repeat_penalty = parse_number(flag, text, 0.01, 100); },
-                        [](const Options& o) { return format("%g", o.repeat_penalty); }},
-        SamplingSetting{"presence-penalty", "X", sampling, "Subtracted from the logits of such tokens; 0: off (0)",
-                        [](Options& o, Text flag, Text text) { o.presence_penalty = parse_number(flag, text, -100, 100); },
-                        [](const Options& o) { return format("%g", o.presence_penalty); }},
-        SamplingSetting{"frequency-penalty", "X", sampling, "The same, times how often they occurred; 0: off (0)",
-                        [](Options& o, Text flag, Text text) { o.frequency_penalty = parse_number(flag, text, -100, 100); },
-                        [](const Options& o) { return format("%g", o.frequency_penalty); }},
-        SamplingSetting{"drafter", "NAME", speculation,
-                        "Who drafts: model, ngram (what mostly followed the last tokens in this text), lookup (what "
-                        "followed their latest, longest match), hybrid (ngram where its match is long, else model), none, "
-                        "or auto: the one expected to be fastest (auto)",
-                        [](Options& o, Text flag, Text text) { o.drafter = parse_drafter(flag, text); },
-                        [](const Options& o) { return std::string(drafter_name(o.drafter)); }},
-        SamplingSetting{"draft-len", "K", speculation,
-                        format("Drafts per round, 0 to %u; auto: chosen for each round, none where that is expected to be "
-                               "faster (auto)",
-                               AUSPEX_MAX_DRAFT_LEN),
-                        [](Options& o, Text flag, Text text) { o.draft_len = parse_draft_len(flag, text); },
-                        [](const Options& o) { return draft_len_name(o.draft_len); }},
-        SamplingSetting{"ngram-max", "N", speculation, "Longest n-gram or match that ngram and lookup go by, 2 to 16 (4)",
+        SamplingSetting{
+            "repeat-penalty", "X", sampling,
+            "Makes tokens of prompt and answer less probable: positive logits are divided by X, others "
+            "multiplied; 1: off (1)",
+            [](Options& o, Text flag, Text text) { o.repeat_penalty = parse_number(flag, text, 0.01, 100); },
+            [](const Options& o) { return format("%g", o.repeat_penalty); }},
+        SamplingSetting{
+            "presence-penalty", "X", sampling, "Subtracted from the logits of such tokens; 0: off (0)",
+            [](Options& o, Text flag, Text text) { o.presence_penalty = parse_number(flag, text, -100, 100); },
+            [](const Options& o) { return format("%g", o.presence_penalty); }},
+        SamplingSetting{
+            "frequency-penalty", "X", sampling, "The same, times how often they occurred; 0: off (0)",
+            [](Options& o, Text flag, Text text) { o.frequency_penalty = parse_number(flag, text, -100, 100); },
+            [](const Options& o) { return format("%g", o.frequency_penalty); }},
+        SamplingSetting{
+            "drafter", "NAME", speculation,
+            "Who drafts: model, ngram (what mostly followed the last tokens in this text), lookup (what "
+            "followed their latest, longest match), hybrid (ngram where its match is long, else model), none, "
+            "or auto: the one expected to be fastest (auto)",
+            [](Options& o, Text flag, Text text) { o.drafter = parse_drafter(flag, text); },
+            [](const Options& o) { return std::string(drafter_name(o.drafter)); }},
+        SamplingSetting{
+            "draft-len", "K", speculation,
+            format("Drafts per round, 0 to %u; auto: chosen for each round, none where that is expected to be "
+                   "faster (auto)",
+                   AUSPEX_MAX_DRAFT_LEN),
+            [](Options& o, Text flag, Text text) { o.draft_len = parse_draft_len(flag, text); },
+            [](const Options& o) { return draft_len_name(o.draft_len); }},
+        SamplingSetting{"ngram-max", "N", speculation,
+                        "Longest n-gram or match that ngram and lookup go by, 2 to 16 (4)",
                         [](Options& o, Text flag, Text text) {
                             o.ngram_max = static_cast<uint32_t>(parse_whole(flag, text, 2, 16));
                         },

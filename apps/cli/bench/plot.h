@@ -1,0 +1,17 @@
+// A chart of speed-up against K as an SVG file of its own: no script, no font file, its own light background, so that
+// it reads alike in light and dark viewers.
+#pragma once
+
+#include "cli/output/report.h"
+
+namespace auspex::cli {
+
+struct PlotSeries {
+    std::string label;                // "temperature 0"; "": only one
+    std::vector<BenchResult> results; // those of the drafter model are drawn
+};
+
+// Throws Failure(kExitFile) when the file cannot be written.
+void write_plot(const std::string& path, const std::vector<PlotSeries>& series);
+
+} // namespace auspex::cli
