@@ -68,7 +68,9 @@ void main() {
             if (residual) {
                 float draft_p = 0.0;
                 if (!one_hot) draft_p = probability(draft_logits[draft_row * args.vocab + id], id, scale, draft_choices[draft_row]);
+#if FAULT != 8 // a proposed token that was rejected stays in the residual
                 else if (id == plans[b].draft_token) draft_p = 1.0;
+#endif
                 precise float weight = target_p - lenience * draft_p;
                 if (weight > 0.0) take_better(residual_key, residual_id, weight / e, id);
             }

@@ -76,9 +76,15 @@ struct Job {
     float temperature = 0;
     uint64_t seed = 1;
     bool ignore_eos = true;
+    DrafterChoice drafter = DrafterChoice::model;
+    HostDrafter host_drafter = {};
+    AcceptanceRule acceptance = AcceptanceRule::rejection;
+    uint32_t ngram_max = 4;
 
     SequenceRequest request() const {
-        return {prompt, max_tokens, {temperature, seed}, draft_len, ignore_eos};
+        SequenceRequest request = {prompt, max_tokens, {temperature, seed}, draft_len, ignore_eos, drafter, ngram_max, host_drafter};
+        request.sampling.acceptance = acceptance;
+        return request;
     }
 };
 
