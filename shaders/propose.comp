@@ -42,14 +42,25 @@ uint match_length(uint offset, uint tail_len, uint limit) {
     return length;
 }
 
-// The longest match's length << 16 | offset behind it, the latest among equals; 0: not one token matches.
-uint longest_match(uint tail_len, uint limit) {
+// The longest match's length << 16 | offset behind it, the latest among equals; 0: not one token matches. `mine`: which of
+// this invocation's first 32 offsets are as long a match; bit i stands for kThreads · i + invocation + 1.
+uint longest_match(uint tail_len, uint limit, out uint mine) {
     uint found = 0u;
+    mine = 0u;
+    uint bit = 1u;
     for (uint offset = 1u + gl_LocalInvocationIndex; offset < window_len; offset += kThreads) {
         uint length = match_length(offset, tail_len, limit);
+        mine = length > found >> 16 ? bit : length == found >> 16 ? mine | bit : mine;
         if (length > 0u) found = max(found, length << 16 | offset);
+        bit <<= 1u;
     }
-    return largest_of_all(found);
+    uint longest = largest_of_all(found);
+    if (found >> 16 < longest >> 16) mine = 0u;
+    return longest;
+}
+
+uint lowest_offset(uint bits) {
+    return kThreads * uint(findLSB(bits)) + gl_LocalInvocationIndex + 1u;
 }
 
 uint table_entry(uint offset) {
@@ -62,17 +73,17 @@ uint table_entry(uint offset) {
     }
 }
 
-// The token that most often follows the last `length` tokens of `tail`, which occur.
-uint most_frequent(uint tail_len, uint length) {
+// The token that is most often behind a match.
+uint most_frequent(uint mine) {
     for (uint i = gl_LocalInvocationIndex; i < kTableSize; i += kThreads) table[i] = 0u;
     barrier();
-    for (uint offset = 1u + gl_LocalInvocationIndex; offset < window_len; offset += kThreads)
-        if (match_length(offset, tail_len, length) == length) atomicAdd(table[table_entry(offset)], 1u << 16);
+    for (uint bits = mine; bits != 0u; bits &= bits - 1u) atomicAdd(table[table_entry(lowest_offset(bits))], 1u << 16);
     barrier();
     uint found = 0u;
-    for (uint offset = 1u + gl_LocalInvocationIndex; offset < window_len; offset += kThreads)
-        if (match_length(offset, tail_len, length) == length)
-            found = max(found, table[table_entry(offset)] >> 16 << 16 | offset);
+    for (uint bits = mine; bits != 0u; bits &= bits - 1u) {
+        uint offset = lowest_offset(bits);
+        found = max(found, table[table_entry(offset)] >> 16 << 16 | offset);
+    }
     return history[window + (largest_of_all(found) & 0xffffu)];
 }
 
@@ -93,19 +104,20 @@ void main() {
     uint first_match = min(kFirstMatch, limit); // a shorter text matches fewer tokens than it has
     uint n_proposed = 0u;
     uint match_len = 0u;
+    uint mine;
     if (by_ngram) {
         for (; n_proposed < max_drafts; ++n_proposed) {
             uint tail_len = limit + n_proposed;
-            uint length = longest_match(tail_len, limit) >> 16;
+            uint length = longest_match(tail_len, limit, mine) >> 16;
             if (length < (n_proposed == 0u ? first_match : 1u)) break;
             if (n_proposed == 0u) match_len = length;
-            uint token = most_frequent(tail_len, length);
+            uint token = most_frequent(mine);
             if (lane == 0u) tail[tail_len] = token;
             barrier();
         }
         if (lane < n_proposed) state[slot].proposed[lane] = tail[limit + lane];
     } else {
-        uint found = longest_match(limit, limit);
+        uint found = longest_match(limit, limit, mine);
         if (found >> 16 >= first_match && max_drafts > 0u) {
             match_len = found >> 16;
             n_proposed = max_drafts;

@@ -185,14 +185,16 @@ void Scheduler::tell_plan(LiveSequence& sequence) {
     sequence.told_draft_len = sequence.draft_len;
 }
 
-// The host's drafts for the next round, when there are any. No round of the sequence is under way.
-void Scheduler::ask_host(LiveSequence& sequence, uint32_t draft_len) {
-    std::vector<uint32_t> drafts = sequence.request.host_drafter(sequence.tokens, draft_len);
-    if (drafts.size() > draft_len) drafts.resize(draft_len);
+// The host's drafts for the next round, as many as there are. No round of the sequence is under way.
+void Scheduler::ask_host(LiveSequence& sequence) {
+    std::vector<uint32_t> drafts = sequence.request.host_drafter(sequence.tokens, sequence.draft_len);
+    if (drafts.size() > sequence.draft_len) drafts.resize(sequence.draft_len);
     const uint32_t vocab = models_.target.config().vocab_size;
     drafts.erase(std::find_if(drafts.begin(), drafts.end(), [&](uint32_t token) { return token >= vocab; }), drafts.end());
     for (uint32_t i = 0; i < drafts.size(); ++i) writer_.state_word(sequence.slot, AUSPEX_STATE_WORD(proposed) + i, drafts[i]);
     writer_.state_word(sequence.slot, AUSPEX_STATE_WORD(n_proposed), static_cast<uint32_t>(drafts.size()));
+    sequence.draft_len = static_cast<uint32_t>(drafts.size());
+    if (drafts.empty()) sequence.drafter = Drafter::none;
 }
 
 bool Scheduler::awaits_round(const LiveSequence& sequence) const {
@@ -294,6 +296,10 @@ Result<bool> Scheduler::start_round(bool sliced) {
     for (auto& [id, sequence] : sequences_) {
         if (!sequence.planned || sequence.choice.catch_up || !awaits_round(sequence)) continue;
         group.push_back(&sequence);
+        if (sequence.drafter == Drafter::host) {
+            admit(sequence);
+            ask_host(sequence);
+        }
         form.draft_len = std::max(form.draft_len, sequence.draft_len);
     }
 
@@ -308,7 +314,6 @@ Result<bool> Scheduler::start_round(bool sliced) {
         if (by_model && !map_rows(*sequence, true, end).ok()) continue;
         admit(*sequence);
         tell_plan(*sequence);
-        if (sequence->drafter == Drafter::host) ask_host(*sequence, sequence->draft_len);
         form.model_drafts |= by_model;
         form.searches |= sequence->searches();
         form.edits_logits |= sequence->request.sampling.edits_logits();

@@ -73,7 +73,7 @@ class Scheduler {
     bool lags(const LiveSequence& sequence) const;         // and is to
     void plan_round();
     void tell_plan(LiveSequence& sequence);
-    void ask_host(LiveSequence& sequence, uint32_t draft_len);
+    void ask_host(LiveSequence& sequence);
     bool awaited(uint64_t id) const; // forks wait to be copied from it
     Status map_rows(LiveSequence& sequence, bool of_draft, uint32_t n_rows);
     void admit(LiveSequence& sequence);

@@ -204,6 +204,19 @@ TEST_F(Propose, as_many_continuations_as_the_window_has_are_counted) {
     EXPECT_EQ(expect_all(searches), searches.size());
 }
 
+// 500 random tokens are sure to meet in the table; two that were counted as one would win.
+TEST_F(Propose, continuations_that_meet_in_the_table_are_counted_apart) {
+    Tokens text = {7, 9, 7, 9, 7, 9};
+    for (uint32_t twice = 0; twice < 2; ++twice) {
+        reference::DataStream random(1);
+        for (uint32_t i = 0; i < 500; ++i) text.insert(text.end(), {7, 10 + random.below(128000)});
+    }
+    text.push_back(7);
+    const Search s = {text, gpu::kDrafterNgram, 2, 1};
+    EXPECT_EQ(s.expected().match_len, 1u);
+    EXPECT_EQ(run_one(s), s.expected());
+}
+
 TEST_F(Propose, long_contexts_are_searched_to_the_windows_begin) {
     constexpr uint32_t kLength = 131072;
     for (uint32_t search : {gpu::kDrafterNgram, gpu::kDrafterLookup})

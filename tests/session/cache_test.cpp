@@ -58,6 +58,7 @@ Remains never_drafted(Engine& engine, const Job& job, uint32_t target_rows, uint
 struct RewindCase {
     uint32_t slots;
     DType cache;
+    DrafterChoice drafter = DrafterChoice::model; // hybrid: rounds that leave the draft cache behind, and others
 };
 class Rewind : public ::testing::TestWithParam<RewindCase> {};
 
@@ -67,7 +68,9 @@ TEST_P(Rewind, redone_is_never_drafted) {
     ASSERT_TRUE(engine);
     std::vector<Job> jobs;
     for (uint32_t i = 0; i < std::max(slots, 4u); ++i)
-        jobs.push_back({.prompt = random_prompt(1 + i * 11 % 67, kVocab, i), .max_tokens = slots == 64 ? 12u : 80u, .draft_len = 1 + i % 8});
+        jobs.push_back({.prompt = random_prompt(1 + i * 11 % 67, kVocab, i), .max_tokens = slots == 64 ? 12u : 80u, .draft_len = 1 + i % 8, .drafter = GetParam().drafter});
+    const bool by_model = GetParam().drafter == DrafterChoice::model;
+    uint32_t ngram_rounds = 0, model_rounds = 0;
     for (size_t begin = 0; begin < jobs.size(); begin += slots) {
         std::vector<uint64_t> ids;
         for (size_t i = begin; i < std::min<size_t>(begin + slots, jobs.size()); ++i) ids.push_back(engine->create_sequence(jobs[i].request()).value());
@@ -79,7 +82,9 @@ TEST_P(Rewind, redone_is_never_drafted) {
             const LiveSequence& sequence = *engine->scheduler().find(id);
             drafted.push_back(remains_of(*engine, id, sequence.target_len, sequence.draft_rows));
             rejected += sequence.stats.draft_n - sequence.stats.draft_n_accepted;
-            EXPECT_GE(sequence.draft_rows + 2, sequence.target_len); // it was drafting to the end
+            if (by_model) { EXPECT_GE(sequence.draft_rows + 2, sequence.target_len); } // it was drafting to the end
+            ngram_rounds += sequence.stats.drafter_rounds[static_cast<size_t>(Drafter::ngram)];
+            model_rounds += sequence.stats.drafter_rounds[static_cast<size_t>(Drafter::model)];
         }
         EXPECT_GT(rejected, 0u);
         for (uint64_t id : ids) ASSERT_TRUE(engine->scheduler().destroy(id).ok());
@@ -93,11 +98,14 @@ TEST_P(Rewind, redone_is_never_drafted) {
             EXPECT_EQ(first_difference(engine->draft()->cache().shape(), plain.draft, drafted[i].draft), "") << "draft, draft_len " << job.draft_len;
         }
     }
+    EXPECT_EQ(ngram_rounds > 0, !by_model);
+    EXPECT_GT(model_rounds, 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(slots, Rewind,
-                         ::testing::Values(RewindCase{1, DType::f16}, RewindCase{8, DType::f32}, RewindCase{64, DType::f16}, RewindCase{2, DType::q8_0}),
-                         [](const auto& at) { return std::to_string(at.param.slots) + "_" + std::string(dtype_name(at.param.cache)); });
+                         ::testing::Values(RewindCase{1, DType::f16}, RewindCase{8, DType::f32}, RewindCase{64, DType::f16}, RewindCase{2, DType::q8_0},
+                                           RewindCase{1, DType::f16, DrafterChoice::hybrid}, RewindCase{8, DType::q8_0, DrafterChoice::hybrid}),
+                         [](const auto& at) { return std::to_string(at.param.slots) + "_" + std::string(dtype_name(at.param.cache)) + (at.param.drafter == DrafterChoice::hybrid ? "_hybrid" : ""); });
 
 class Forked : public ::testing::TestWithParam<DType> {};
 

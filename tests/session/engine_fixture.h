@@ -77,12 +77,17 @@ struct Job {
     uint64_t seed = 1;
     bool ignore_eos = true;
     SamplingParams transforms = {}; // its temperature and seed do not count
+    DrafterChoice drafter = DrafterChoice::model;
+    HostDrafter host_drafter = {};
+    AcceptanceRule acceptance = AcceptanceRule::rejection;
+    uint32_t ngram_max = 4;
 
     SequenceRequest request() const {
         SamplingParams sampling = transforms;
         sampling.temperature = temperature;
         sampling.seed = seed;
-        return {prompt, max_tokens, sampling, draft_len, ignore_eos};
+        if (acceptance != AcceptanceRule::rejection) sampling.acceptance = acceptance;
+        return {prompt, max_tokens, sampling, draft_len, ignore_eos, drafter, ngram_max, host_drafter};
     }
 };
 

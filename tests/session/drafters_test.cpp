@@ -1,0 +1,220 @@
+// Whoever drafts, the text is that of no drafts: greedy, and sampled where acceptance is coupled.
+#include "session/prompts.h"
+
+namespace auspex {
+namespace {
+
+using namespace test;
+
+constexpr uint32_t kVocab = 23, kContext = 192;
+
+EngineDesc random_pair(uint32_t slots, bool with_draft) {
+    EngineDesc desc;
+    desc.target_synthetic = random_model({.d = 48, .layers = 2, .heads = 2, .ffn = 64, .vocab = kVocab, .scale = 0.2f}, 1);
+    if (with_draft) desc.draft_synthetic = random_model({.d = 32, .layers = 1, .heads = 1, .ffn = 40, .vocab = kVocab, .scale = 0.2f}, 2);
+    desc.max_sequences = slots;
+    desc.max_context = kContext;
+    return desc;
+}
+
+// What a host may say, given the text that plain decoding makes of its prompt.
+enum class Host { perfect, now_and_then, random, unknown_tokens, too_many, nothing };
+constexpr Host kHosts[] = {Host::perfect, Host::now_and_then, Host::random, Host::unknown_tokens, Host::too_many, Host::nothing};
+
+HostDrafter host_drafter(Host host, std::vector<uint32_t> text) {
+    return [host, text = std::move(text)](std::span<const uint32_t> tokens, uint32_t max_drafts) {
+        const size_t at = tokens.size();
+        EXPECT_TRUE(at <= text.size() && std::equal(tokens.begin(), tokens.end(), text.begin())) << "the host is shown another text";
+        std::vector<uint32_t> drafts;
+        const size_t n = host == Host::too_many ? 40 : host == Host::nothing ? 0 : max_drafts;
+        for (size_t i = at; i < at + n; ++i) {
+            const uint32_t right = i < text.size() ? text[i] : 0;
+            if (host == Host::random) drafts.push_back(random_prompt(1, kVocab, i)[0]);
+            else if (host == Host::now_and_then) drafts.push_back(i % 5 == 4 ? (right + 1) % kVocab : right);
+            else if (host == Host::unknown_tokens && i % 4 > 1) drafts.push_back(i % 4 == 2 ? kVocab : ~0u);
+            else drafts.push_back(right);
+        }
+        return drafts;
+    };
+}
+
+std::vector<uint32_t> joined(std::vector<uint32_t> a, const std::vector<uint32_t>& b) {
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
+}
+
+struct Way {
+    DrafterChoice drafter;
+    Host host = Host::nothing;
+};
+std::vector<Way> all_ways() {
+    std::vector<Way> ways = {{DrafterChoice::model}, {DrafterChoice::ngram}, {DrafterChoice::lookup}, {DrafterChoice::hybrid}, {DrafterChoice::automatic}};
+    for (Host host : kHosts) ways.push_back({DrafterChoice::host, host});
+    return ways;
+}
+std::string name_of(const Way& way) {
+    const char* names[] = {"automatic", "none", "model", "ngram", "lookup", "hybrid", "host"};
+    const char* hosts[] = {"perfect", "now and then", "random", "unknown tokens", "too many", "nothing"};
+    const std::string name = names[static_cast<int>(way.drafter)];
+    return way.drafter == DrafterChoice::host ? name + ", " + hosts[static_cast<int>(way.host)] : name;
+}
+Job drafted(Job job, const Way& way, uint32_t draft_len, const Answer& plain) {
+    job.draft_len = draft_len;
+    job.drafter = way.drafter;
+    if (way.drafter == DrafterChoice::host) job.host_drafter = host_drafter(way.host, joined(job.prompt, plain.tokens));
+    return job;
+}
+// Sums over many answers.
+struct Sum {
+    uint32_t drafted = 0, accepted = 0, rounds = 0;
+    std::array<uint32_t, 5> by = {};
+    void add(const Answer& answer) {
+        drafted += answer.stats.draft_n;
+        accepted += answer.stats.draft_n_accepted;
+        rounds += answer.stats.rounds;
+        for (size_t i = 0; i < by.size(); ++i) by[i] += answer.stats.drafter_rounds[i];
+    }
+    uint32_t of(Drafter drafter) const { return by[static_cast<size_t>(drafter)]; }
+};
+
+struct Setting {
+    uint32_t slots;
+    bool with_draft;
+};
+class Drafters : public ::testing::TestWithParam<Setting> {
+  protected:
+    void SetUp() override {
+        engine = make_engine(random_pair(GetParam().slots, GetParam().with_draft));
+        ASSERT_TRUE(engine);
+    }
+    void expect_rounds(const Way& way, const Sum& sum) {
+        const bool model = GetParam().with_draft;
+        switch (way.drafter) {
+        case DrafterChoice::model: EXPECT_EQ(sum.drafted > 0, model); break;
+        case DrafterChoice::ngram: EXPECT_EQ(sum.of(Drafter::ngram) + sum.of(Drafter::none), sum.rounds); break;
+        case DrafterChoice::lookup: EXPECT_EQ(sum.of(Drafter::lookup) + sum.of(Drafter::none), sum.rounds); break;
+        case DrafterChoice::hybrid:
+        case DrafterChoice::automatic:
+            EXPECT_GT(sum.of(Drafter::ngram), 0u);
+            EXPECT_EQ(sum.of(Drafter::model) > 0, model);
+            break;
+        case DrafterChoice::host:
+            if (way.host == Host::perfect || way.host == Host::too_many || way.host == Host::unknown_tokens) { EXPECT_EQ(sum.accepted, sum.drafted); }
+            EXPECT_EQ(sum.of(Drafter::host) > 0, way.host != Host::nothing);
+            EXPECT_EQ(sum.of(Drafter::host) + sum.of(Drafter::none), sum.rounds);
+            break;
+        case DrafterChoice::none: break;
+        }
+        const bool both_fates = way.drafter == DrafterChoice::ngram || way.drafter == DrafterChoice::lookup || way.drafter == DrafterChoice::hybrid ||
+                                (way.drafter == DrafterChoice::host && (way.host == Host::random || way.host == Host::now_and_then));
+        if (both_fates) {
+            EXPECT_GT(sum.accepted, 0u);
+            EXPECT_LT(sum.accepted, sum.drafted);
+        }
+    }
+    std::unique_ptr<Engine> engine;
+};
+
+TEST_P(Drafters, greedy_text_is_plain_text) {
+    std::vector<Job> jobs;
+    for (uint32_t i = 0; i < 8; ++i) {
+        std::vector<uint32_t> prompt = random_prompt(1 + i * 5, kVocab, i);
+        if (i > 4) prompt = joined(prompt, joined(prompt, prompt)); // repeats itself
+        jobs.push_back({.prompt = prompt, .max_tokens = 48});
+    }
+    const bool alone = GetParam().slots == 1;
+    if (alone) jobs.erase(jobs.begin() + 1, jobs.begin() + 6);
+    const auto plain = run_jobs(*engine, jobs);
+    for (const Way& way : all_ways()) {
+        SCOPED_TRACE(name_of(way));
+        Sum sum;
+        for (uint32_t draft_len = 1; draft_len <= 8; ++draft_len) {
+            std::vector<Job> now;
+            for (size_t i = 0; i < jobs.size(); ++i) now.push_back(drafted(jobs[i], way, draft_len, plain[i]));
+            const auto answers = run_jobs(*engine, now);
+            ASSERT_FALSE(HasFatalFailure());
+            for (size_t i = 0; i < jobs.size(); ++i) {
+                EXPECT_EQ(answers[i].tokens, plain[i].tokens) << "draft_len " << draft_len << ", prompt " << i;
+                EXPECT_EQ(answers[i].stop, StopReason::length);
+                sum.add(answers[i]);
+                const uint32_t fewest = (jobs[i].max_tokens + draft_len) / (draft_len + 1);
+                if (way.drafter == DrafterChoice::host && way.host == Host::perfect) { EXPECT_EQ(answers[i].stats.rounds, fewest); }
+            }
+        }
+        expect_rounds(way, sum);
+        RecordProperty(name_of(way), std::to_string(sum.accepted) + " of " + std::to_string(sum.drafted));
+    }
+}
+
+// The noise of a position belongs to it, not to whoever drafted it.
+TEST_P(Drafters, coupled_text_is_plain_text) {
+    const bool alone = GetParam().slots == 1;
+    for (uint32_t seed = 0; seed < 100; ++seed) {
+        Job job = {.prompt = random_prompt(1 + seed * 7 % 60, 5, seed), .max_tokens = 14, .temperature = 0.2f + 0.1f * static_cast<float>(seed % 12), .seed = seed};
+        job.acceptance = AcceptanceRule::coupled;
+        const Answer plain = run_job(*engine, job);
+        std::vector<Job> jobs;
+        for (const Way& way : {Way{DrafterChoice::model}, Way{DrafterChoice::ngram}, Way{DrafterChoice::lookup}, Way{DrafterChoice::hybrid},
+                               Way{DrafterChoice::host, kHosts[seed % std::size(kHosts)]}})
+            for (uint32_t draft_len = 0; draft_len <= 8; ++draft_len)
+                if (!alone || draft_len == (seed + static_cast<uint32_t>(way.drafter)) % 9) jobs.push_back(drafted(job, way, draft_len, plain));
+        const auto answers = run_jobs(*engine, jobs);
+        ASSERT_FALSE(HasFatalFailure());
+        for (size_t i = 0; i < jobs.size(); ++i)
+            EXPECT_EQ(answers[i].tokens, plain.tokens) << "seed " << seed << ", draft_len " << jobs[i].draft_len << ", drafter " << static_cast<int>(jobs[i].drafter);
+        if (HasFailure()) return;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(, Drafters, ::testing::Values(Setting{1, true}, Setting{8, true}, Setting{1, false}, Setting{8, false}), [](const auto& at) {
+    return std::to_string(at.param.slots) + "_slots_" + (at.param.with_draft ? "pair" : "target_only");
+});
+
+class BundledDrafters : public ::testing::TestWithParam<bool> {}; // with the draft model
+
+// On real text, with an engine that may have no draft at all; one prompt repeats itself.
+TEST_P(BundledDrafters, greedy_text_is_plain_text) {
+    EngineDesc desc = bundled_pair(8, 480);
+    if (!GetParam()) desc.draft_path.clear();
+    auto engine = make_engine(desc);
+    ASSERT_TRUE(engine);
+    const auto prompts = bundled_prompts(*engine);
+    std::vector<Job> jobs;
+    for (size_t i : {size_t{0}, size_t{3}, size_t{7}, size_t{12}, size_t{14}, size_t{15}, size_t{17}, size_t{18}}) jobs.push_back({.prompt = prompts[i], .max_tokens = 100});
+    const auto plain = run_jobs(*engine, jobs);
+    uint32_t draft_len = 1;
+    for (const Way& way : all_ways()) {
+        SCOPED_TRACE(name_of(way));
+        if (way.drafter == DrafterChoice::model || (way.drafter == DrafterChoice::host && way.host != Host::now_and_then)) continue;
+        for (uint32_t round = 0; round < 2; ++round) {
+            draft_len = draft_len % 8 + 3;
+            std::vector<Job> now;
+            for (size_t i = 0; i < jobs.size(); ++i) now.push_back(drafted(jobs[i], way, std::min(draft_len, 8u), plain[i]));
+            const auto answers = run_jobs(*engine, now);
+            ASSERT_FALSE(HasFatalFailure());
+            for (size_t i = 0; i < jobs.size(); ++i) EXPECT_EQ(answers[i].tokens, plain[i].tokens) << "draft_len " << draft_len << ", prompt " << i;
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(, BundledDrafters, ::testing::Bool(), [](const auto& at) { return at.param ? "pair" : "target_only"; });
+
+// Text that repeats itself, as the bundled model's does on this prompt, is foreseen by looking at it.
+TEST(BundledDraftersAlone, most_drafts_are_accepted_where_text_repeats) {
+    EngineDesc desc = bundled_pair(1, 480);
+    desc.draft_path.clear();
+    auto engine = make_engine(desc);
+    ASSERT_TRUE(engine);
+    const auto prompt = bundled_prompts(*engine)[8];
+    for (DrafterChoice drafter : {DrafterChoice::ngram, DrafterChoice::lookup}) {
+        const Answer answer = run_job(*engine, {.prompt = prompt, .max_tokens = 150, .draft_len = 6, .drafter = drafter});
+        EXPECT_GT(answer.stats.draft_n, 60u);
+        EXPECT_GT(answer.stats.draft_n_accepted, answer.stats.draft_n * 7 / 10);
+        EXPECT_LT(answer.stats.rounds, 75u);
+        RecordProperty(drafter == DrafterChoice::ngram ? "ngram" : "lookup",
+                       std::to_string(answer.stats.draft_n_accepted) + " of " + std::to_string(answer.stats.draft_n) + " in " + std::to_string(answer.stats.rounds) + " rounds");
+    }
+}
+
+} // namespace
+} // namespace auspex
