@@ -32,7 +32,7 @@ void declare_selftest(CLI::App& app, SelftestOptions& options, Shared& shared) {
 }
 
 void complete(SelftestOptions& options, const Shared& shared) {
-    choose_models(shared, false, false, options.models);
+    choose_models(shared, DraftNeed{}, false, false, options.models);
 }
 
 } // namespace auspex::cli
