@@ -6,6 +6,7 @@
 #include <csignal>
 #include <fstream>
 #include <map>
+#include <set>
 
 namespace auspex::test {
 
@@ -70,22 +71,25 @@ TEST(CliTrace, HoldsTheRoundsOfTheSummary) {
     expect_apart(host);
 
     std::map<uint64_t, const Event*> turns;
+    std::set<std::string> drafters;
     uint64_t n_rounds = 0, n_accepted = 0, n_tokens = 0, n_prefills = 0;
     for (const Event& turn : rounds) {
         turns[turn.arguments["turn"].get<uint64_t>()] = &turn;
         n_prefills += turn.name == "prefill" ? 1 : 0;
         if (turn.name != "round") continue;
-        EXPECT_EQ(turn.arguments["draft_len"].get<uint32_t>(), 4u);
+        EXPECT_LE(turn.arguments["draft_len"].get<uint32_t>(), 4u);
         EXPECT_EQ(turn.arguments["batch"].get<uint32_t>(), 1u);
         const auto tokens = turn.arguments["tokens"].get<uint64_t>();
         if (tokens == 0) continue; // queued before the end was read
-        EXPECT_EQ(turn.arguments["drafter"], "model");
+        drafters.insert(turn.arguments["drafter"]);
         n_rounds += 1;
         n_tokens += tokens;
         n_accepted += turn.arguments["accepted"].get<uint64_t>();
     }
     EXPECT_EQ(turns.size(), rounds.size()) << "a turn is told once";
     EXPECT_GE(n_prefills, 1u);
+    EXPECT_TRUE(drafters.contains("model") || drafters.contains("ngram")) << "somebody drafted";
+    EXPECT_FALSE(drafters.contains("mixed")) << "one sequence";
     EXPECT_EQ(n_rounds, run["speculation"]["rounds"].get<uint64_t>());
     EXPECT_EQ(n_tokens, run["timings"]["predicted_n"].get<uint64_t>());
     EXPECT_EQ(n_accepted, run["timings"]["draft_n_accepted"].get<uint64_t>());

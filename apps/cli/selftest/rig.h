@@ -44,7 +44,8 @@ struct Comparison {
     std::vector<std::pair<std::string, double>> measured() const;
 };
 
-// Random weights on the device that `models` names. A draft that is the target with fewer layers knows something of it.
+// Random weights on the device that `models` names. A draft that is the target with fewer layers, or with weights a
+// little smaller, knows something of it.
 auspex_synthetic_shape tiny_shape(uint32_t vocab_size, uint32_t n_layers, uint64_t seed);
 struct SyntheticPair {
     auspex_synthetic_shape target, draft;
