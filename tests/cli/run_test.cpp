@@ -31,7 +31,7 @@ void expect_counted_by_the_rules(const Json& run) {
     const Json& speculation = run["speculation"];
     const auto histogram = speculation["accepted_histogram"].get<std::vector<uint64_t>>();
     const uint64_t draft_len = histogram.size() - 1; // the longest allowed
-    if (speculation["draft_len"].is_number()) { // null: auto
+    if (speculation["draft_len"].is_number()) {      // null: auto
         EXPECT_EQ(speculation["draft_len"].get<uint64_t>(), draft_len);
     }
     const auto rounds = speculation["rounds"].get<uint64_t>();
@@ -68,7 +68,8 @@ void expect_counted_by_the_rules(const Json& run) {
     ASSERT_EQ(at_least.size(), draft_len);
     double sum = 0.0;
     for (size_t j = 1; j <= draft_len; ++j) {
-        const auto tail = std::accumulate(histogram.begin() + static_cast<std::ptrdiff_t>(j), histogram.end(), uint64_t{0});
+        const auto tail =
+            std::accumulate(histogram.begin() + static_cast<std::ptrdiff_t>(j), histogram.end(), uint64_t{0});
         EXPECT_DOUBLE_EQ(at_least[j - 1], static_cast<double>(tail) / static_cast<double>(rounds)) << j;
         sum += at_least[j - 1];
     }
@@ -109,11 +110,27 @@ TEST(CliRun, JsonHasItsKeysInOrder) {
     EXPECT_EQ(keys_of(run["completions"][0]), (Keys{"tokens", "text", "stop_reason"}));
     EXPECT_EQ(keys_of(run["timings"]), (Keys{"prompt_n", "prompt_ms", "predicted_n", "predicted_ms",
                                              "predicted_per_second", "draft_n", "draft_n_accepted", "first_token_ms"}));
-    EXPECT_EQ(keys_of(run["speculation"]), (Keys{"draft_len", "rounds", "acceptance_rate", "tokens_per_round",
-                                                 "accepted_histogram", "draft_ms", "verify_ms", "accept_ms",
-                                                 "drafter", "acceptance", "lenience", "lossless", "tested_n", "alpha",
-                                                 "accepted_at_least", "c", "v", "predicted_speedup", "speedup",
-                                                 "drafter_rounds", "choice"}));
+    EXPECT_EQ(keys_of(run["speculation"]), (Keys{"draft_len",
+                                                 "rounds",
+                                                 "acceptance_rate",
+                                                 "tokens_per_round",
+                                                 "accepted_histogram",
+                                                 "draft_ms",
+                                                 "verify_ms",
+                                                 "accept_ms",
+                                                 "drafter",
+                                                 "acceptance",
+                                                 "lenience",
+                                                 "lossless",
+                                                 "tested_n",
+                                                 "alpha",
+                                                 "accepted_at_least",
+                                                 "c",
+                                                 "v",
+                                                 "predicted_speedup",
+                                                 "speedup",
+                                                 "drafter_rounds",
+                                                 "choice"}));
     EXPECT_EQ(keys_of(run["speculation"]["drafter_rounds"]), (Keys{"none", "model", "ngram", "lookup", "host"}));
     EXPECT_TRUE(run["speculation"]["draft_len"].is_null()) << "auto";
     EXPECT_EQ(run["speculation"]["drafter"], "auto");

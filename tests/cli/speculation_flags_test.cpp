@@ -19,7 +19,11 @@ Json run_with(const Arguments& flags) {
     return run_cli_json(with_flags({"run", "-n", "40", "-s", "5"}, flags));
 }
 
-// A text whose continuation repeats it.
+// One token for ever, which every drafter finds.
+Json run_echo(const Arguments& flags) {
+    return run_with(with_flags({"--tokens", "1,579,579,579,579,579", "--logit-bias", "579+1000"}, flags));
+}
+
 const Arguments kRepeats = {"-p", "red fox red fox red fox red fox red fox red fox red fox red fox red fox red"};
 
 Json run_repeating(const Arguments& flags) {
@@ -37,9 +41,9 @@ uint64_t rounds_of(const Json& run, const char* drafter) {
 } // namespace
 
 TEST(CliSpeculation, EveryDrafterGivesThePlainGreedyText) {
-    const Json plain = run_repeating({"--no-draft"});
+    const Json plain = run_echo({"--no-draft"});
     for (const char* drafter : {"auto", "none", "model", "ngram", "lookup", "hybrid"}) {
-        const Json run = run_repeating({"--drafter", drafter});
+        const Json run = run_echo({"--drafter", drafter});
         EXPECT_EQ(run["completions"], plain["completions"]) << drafter;
         EXPECT_EQ(run["speculation"]["drafter"], drafter);
     }
@@ -47,13 +51,13 @@ TEST(CliSpeculation, EveryDrafterGivesThePlainGreedyText) {
 
 TEST(CliSpeculation, TheDrafterThatWasAskedForDrafts) {
     for (const char* drafter : {"model", "ngram", "lookup"}) {
-        const Json run = run_repeating({"--drafter", drafter, "--draft-len", "4"});
+        const Json run = run_echo({"--drafter", drafter, "--draft-len", "4"});
         for (const char* other : {"model", "ngram", "lookup", "host"})
             EXPECT_EQ(rounds_of(run, other) > 0, std::string(other) == drafter) << drafter << ", " << other;
         EXPECT_GT(run["timings"]["draft_n"], 0) << drafter;
     }
     for (const Arguments& plain : {Arguments{"--drafter", "none"}, {"--draft-len", "0"}, {"--no-draft"}}) {
-        const Json run = run_repeating(plain);
+        const Json run = run_echo(plain);
         EXPECT_EQ(run["speculation"]["drafter"], "none");
         EXPECT_EQ(run["speculation"]["draft_len"], 0);
         EXPECT_EQ(rounds_of(run, "none"), run["speculation"]["rounds"]);
@@ -63,11 +67,11 @@ TEST(CliSpeculation, TheDrafterThatWasAskedForDrafts) {
 
 TEST(CliSpeculation, ATargetAloneDraftsFromItsText) {
     for (const char* drafter : {"ngram", "lookup", "auto"}) {
-        const Json run = run_repeating({"-m", kTarget, "--drafter", drafter, "--draft-len", "4"});
+        const Json run = run_echo({"-m", kTarget, "--drafter", drafter, "--draft-len", "4"});
         EXPECT_TRUE(run["model"]["draft"].is_null());
         EXPECT_EQ(rounds_of(run, "model"), 0u);
         EXPECT_GT(run["timings"]["draft_n"], 0) << drafter;
-        EXPECT_EQ(run["completions"], run_repeating({"--no-draft"})["completions"]);
+        EXPECT_EQ(run["completions"], run_echo({"--no-draft"})["completions"]);
     }
     expect_error({"run", "-m", kTarget, "--drafter", "model"}, kUsage, "--drafter model: expected a draft model");
     expect_error({"run", "-m", kTarget, "--drafter", "hybrid"}, kUsage, "--drafter hybrid");
@@ -105,7 +109,8 @@ TEST(CliSpeculation, SummarySaysWhatWasDoneAndWhetherItPaid) {
 }
 
 TEST(CliSpeculation, Refusals) {
-    expect_error({"run", "--drafter", "oracle"}, kUsage, "--drafter oracle: expected auto|none|model|ngram|lookup|hybrid");
+    expect_error({"run", "--drafter", "oracle"}, kUsage,
+                 "--drafter oracle: expected auto|none|model|ngram|lookup|hybrid");
     expect_error({"run", "--drafter", "host"}, kUsage, "--drafter host");
     expect_error({"run", "--drafter", ""}, kUsage, "--drafter \"\"");
     expect_error({"run", "--draft-len", "16"}, kUsage, "--draft-len 16: expected auto or a whole number from 0 to 15");
@@ -151,8 +156,8 @@ TEST(CliSampling, BannedTokensAreNeverSaid) {
 
 TEST(CliSampling, PenaltiesKeepTokensFromComingBack) {
     const Json plain = run_repeating({});
-    for (const Arguments& penalty : {Arguments{"--repeat-penalty", "100"}, {"--presence-penalty", "100"},
-                                     {"--frequency-penalty", "100"}}) {
+    for (const Arguments& penalty :
+         {Arguments{"--repeat-penalty", "100"}, {"--presence-penalty", "100"}, {"--frequency-penalty", "100"}}) {
         const auto tokens = tokens_of(run_repeating(penalty));
         EXPECT_NE(tokens, tokens_of(plain)) << penalty.front();
         EXPECT_EQ(std::set<uint32_t>(tokens.begin(), tokens.end()).size(), tokens.size()) << penalty.front();
@@ -165,7 +170,7 @@ TEST(CliSampling, StopTextsEndTheAnswer) {
     const std::string stop = whole.substr(whole.size() / 2, 6);
     const std::string before = whole.substr(0, whole.find(stop));
     for (const Arguments& flags : {Arguments{"--stop", stop}, {"--stop", "never said", "--stop", stop}}) {
-        const Json& completion = run_with(flags)["completions"][0];
+        const Json completion = run_with(flags)["completions"][0];
         EXPECT_EQ(completion["stop_reason"], "stop_text");
         EXPECT_EQ(completion["text"], before);
     }
@@ -184,7 +189,8 @@ TEST(CliSampling, Refusals) {
     for (const char* flag : {"--presence-penalty", "--frequency-penalty"})
         for (const char* value : {"", "x", "100.5", "-101", "nan"})
             expect_error({"run", std::string(flag) + "=" + value}, kUsage, flag);
-    for (const char* value : {"", "x", "5", "5+", "+1", "-5", "5*2", "5+x", "5+inf", "5--1", "5+ 1", "5-nan", "4294967296+1", "5+1e7"})
+    for (const char* value :
+         {"", "x", "5", "5+", "+1", "-5", "5*2", "5+x", "5+inf", "5--1", "5+ 1", "5-nan", "4294967296+1", "5+1e7"})
         expect_error({"run", std::string("--logit-bias=") + value}, kUsage, "--logit-bias");
     expect_error({"run", "--logit-bias", "5+1", "--ban", "4,5"}, kUsage, "token 5 twice");
     expect_error({"run", "--ban", "4,x"}, kUsage, "--ban x");
@@ -202,8 +208,10 @@ TEST(CliSampling, ChatTakesThemToo) {
     EXPECT_EQ(set.exit_code, 0) << set.err;
     EXPECT_EQ(set.out, chat("Hello\n", {"--temp", "1", "--top-k", "3", "--drafter", "ngram", "--draft-len", "2"}).out);
     EXPECT_NE(set.err.find("temp 1, top-k 3, drafter ngram, draft-len 2\n"), std::string::npos) << set.err;
-    for (const auto& [line, named] : {std::pair{"/set top-p 2", "/set top-p 2"}, {"/set drafter oracle", "/set drafter oracle"},
-                                      {"/set draft-len 9", "/set draft-len 9"}, {"/set colour red", "frequency-penalty"}}) {
+    for (const auto& [line, named] : {std::pair{"/set top-p 2", "/set top-p 2"},
+                                      {"/set drafter oracle", "/set drafter oracle"},
+                                      {"/set draft-len 9", "/set draft-len 9"},
+                                      {"/set colour red", "frequency-penalty"}}) {
         const CliResult refused = chat(std::string(line) + "\n", {});
         EXPECT_EQ(refused.exit_code, kUsage) << line;
         EXPECT_NE(refused.err.find(named), std::string::npos) << refused.err;

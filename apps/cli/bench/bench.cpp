@@ -42,6 +42,7 @@ auspex_synthetic_models synthetic_models(const BenchOptions& options) {
 } // namespace
 
 int bench(const BenchOptions& options) {
+    if (options.plot) check_plot(*options.plot);
     if (options.study == BenchStudy::tables) return bench_tables(options);
     if (options.study == BenchStudy::never_slower) return bench_never_slower(options);
     const auspex_synthetic_models synthetic = synthetic_models(options);

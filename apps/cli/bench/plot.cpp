@@ -13,7 +13,7 @@ namespace auspex::cli {
 
 namespace {
 
-constexpr double kWidth = 720, kHeight = 440, kLeft = 64, kRight = 24, kTop = 46, kBottom = 56;
+constexpr double kWidth = 720, kHeight = 440, kLeft = 64, kRight = 24, kTop = 62, kBottom = 56;
 constexpr std::array kColors = {"#1f5fbf", "#c2410c", "#15803d", "#7e22ce"};
 
 struct Point {
@@ -86,7 +86,6 @@ std::string draw_axes(const Axes& axes) {
                       kWidth - kRight, axes.y(speedup), is_plain ? "#555555" : "#dddddd");
         svg += text_at(kLeft - 8, axes.y(speedup) + 4, "end", format(axes.step < 0.5 ? "%.2f" : "%.1f", speedup));
     }
-    svg += text_at(kWidth - kRight, axes.y(1.0) - 5, "end", "plain decoding");
     for (double draft_len = axes.lowest_len; draft_len <= axes.highest_len; ++draft_len) {
         svg += format("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#555555\"/>\n", axes.x(draft_len),
                       kHeight - kBottom, axes.x(draft_len), kHeight - kBottom + 5);
@@ -116,20 +115,26 @@ std::string draw_line(const Axes& axes, const Line& line) {
            "\"/>\n" + marks;
 }
 
-// In one row above the chart.
+// In two columns above the chart: measured and predicted of one series stand beside each other.
 std::string draw_legend(const std::vector<Line>& lines) {
+    constexpr double column_width = 250, row_height = 18;
     std::string svg;
-    double x = kLeft;
-    for (const Line& line : lines) {
-        svg += format("<line x1=\"%.1f\" y1=\"20\" x2=\"%.1f\" y2=\"20\" stroke-width=\"2\" stroke=\"%s\"%s/>\n", x,
-                      x + 28, line.color, line.is_dashed ? " stroke-dasharray=\"6 4\"" : "");
-        svg += text_at(x + 34, 24, "start", line.label);
-        x += 50 + 6.6 * static_cast<double>(line.label.size());
+    for (size_t i = 0; i < lines.size(); ++i) {
+        const double x = kLeft + column_width * static_cast<double>(i % 2);
+        const double y = 20 + row_height * static_cast<double>(i / 2);
+        svg += format("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke-width=\"2\" stroke=\"%s\"%s/>\n", x,
+                      y, x + 28, y, lines[i].color, lines[i].is_dashed ? " stroke-dasharray=\"6 4\"" : "");
+        svg += text_at(x + 34, y + 4, "start", lines[i].label);
     }
     return svg;
 }
 
 } // namespace
+
+void check_plot(const std::string& path) {
+    if (!std::ofstream(path, std::ios::binary | std::ios::app))
+        throw Failure(kExitFile, "--plot " + path + ": " + std::strerror(errno));
+}
 
 void write_plot(const std::string& path, const std::vector<PlotSeries>& series) {
     const std::vector<Line> lines = lines_of(series);
@@ -143,6 +148,9 @@ void write_plot(const std::string& path, const std::vector<PlotSeries>& series) 
     svg += draw_axes(axes);
     for (const Line& line : lines)
         svg += draw_line(axes, line);
+    // Behind a halo, for a line may pass there.
+    svg += "<g stroke=\"#ffffff\" stroke-width=\"4\" paint-order=\"stroke\">" +
+           text_at(kWidth - kRight - 6, axes.y(1.0) - 5, "end", "plain decoding") + "</g>\n";
     svg += draw_legend(lines) + "</svg>\n";
 
     std::ofstream file(path, std::ios::binary | std::ios::trunc);

@@ -11,7 +11,8 @@ struct PlotSeries {
     std::vector<BenchResult> results; // those of the drafter model are drawn
 };
 
-// Throws Failure(kExitFile) when the file cannot be written.
+// Both throw Failure(kExitFile) when the file cannot be written; the first is for before minutes of measuring.
+void check_plot(const std::string& path);
 void write_plot(const std::string& path, const std::vector<PlotSeries>& series);
 
 } // namespace auspex::cli

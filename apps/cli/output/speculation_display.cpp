@@ -71,7 +71,7 @@ std::string measures(const SpeculationReport& speculation) {
     add("alpha", speculation.alpha());
     add("c", speculation.c);
     add("v", speculation.v);
-    if (const auto expected = speculation.expected_speedup())
+    if (const auto expected = speculation.expected_speedup(); expected && speculation.draft_n > 0)
         text += (text.empty() ? "" : "; ") + format("expected %.2f times plain decoding", *expected);
     return text;
 }
@@ -114,7 +114,8 @@ void print_speculation(const SpeculationReport& speculation, const SamplingOptio
         print_words("NOT LOSSLESS", format("--lenience %g accepts drafts that the target would not: the text is not "
                                            "distributed as the target's.",
                                            sampling.lenience));
-    if (!speculation.accepted_histogram.empty()) print_histogram(speculation.accepted_histogram);
+    if (!speculation.accepted_histogram.empty() && speculation.draft_n > 0)
+        print_histogram(speculation.accepted_histogram);
 }
 
 } // namespace auspex::cli
