@@ -206,7 +206,7 @@ TEST(TransformedSamplingFaults, planted_faults_are_seen) {
         size_t sampling_case; // that sees it
     };
     for (const Fault& fault : {Fault{"vocab_partials", "the draft's distribution as it was before truncation", 1, 0}, Fault{"edit_logits", "a context that does not grow with the drafts", 2, 3},
-                               Fault{"accept_race", "a cut ignored in the race", 8, 0}}) {
+                               Fault{"accept_race", "a cut ignored in the race", 10, 0}}) {
         auto engine = make_engine(tiny_pair(128));
         ASSERT_TRUE(engine);
         plant(*engine, fault.shader, fault.number);
