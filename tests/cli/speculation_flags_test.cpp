@@ -41,11 +41,13 @@ uint64_t rounds_of(const Json& run, const char* drafter) {
 } // namespace
 
 TEST(CliSpeculation, EveryDrafterGivesThePlainGreedyText) {
-    const Json plain = run_echo({"--no-draft"});
-    for (const char* drafter : {"auto", "none", "model", "ngram", "lookup", "hybrid"}) {
-        const Json run = run_echo({"--drafter", drafter});
-        EXPECT_EQ(run["completions"], plain["completions"]) << drafter;
-        EXPECT_EQ(run["speculation"]["drafter"], drafter);
+    for (const auto& run_text : {run_echo, run_repeating}) {
+        const Json plain = run_text({"--no-draft"});
+        for (const char* drafter : {"auto", "none", "model", "ngram", "lookup", "hybrid"}) {
+            const Json run = run_text({"--drafter", drafter});
+            EXPECT_EQ(run["completions"], plain["completions"]) << drafter;
+            EXPECT_EQ(run["speculation"]["drafter"], drafter);
+        }
     }
 }
 
