@@ -154,6 +154,10 @@ void print_summary(const RunReport& report) {
     print_line("GPU time", "draft " + number(report.draft_ms) + " ms, verify " + number(report.verify_ms) +
                                " ms, accept " + number(report.accept_ms) + " ms");
     print_line("stop", stop_reasons(report) + format("; seed %llu", static_cast<unsigned long long>(report.seed)));
+    const SamplingOptions& sampling = report.options.sampling;
+    if (sampling.temperature > 0.0 && sampling.draft_len == AUSPEX_DRAFT_LEN_AUTO && sampling.drafter != AUSPEX_DRAFTER_NONE &&
+        sampling.acceptance == AUSPEX_ACCEPT_REJECTION)
+        print_line("", "to repeat a seed's text: --acceptance coupled, or a fixed --draft-len");
 }
 
 void print_table(const BenchReport& report) {
