@@ -180,7 +180,7 @@ TEST_P(BundledDrafters, greedy_text_is_plain_text) {
     ASSERT_TRUE(engine);
     const auto prompts = bundled_prompts(*engine);
     std::vector<Job> jobs;
-    for (size_t i : {size_t{0}, size_t{3}, size_t{7}, size_t{12}, size_t{14}, size_t{15}, size_t{17}, size_t{18}}) jobs.push_back({.prompt = prompts[i], .max_tokens = 100});
+    for (size_t i : {size_t{0}, size_t{7}, size_t{8}, size_t{17}}) jobs.push_back({.prompt = prompts[i], .max_tokens = 70}); // 8 repeats itself
     const auto plain = run_jobs(*engine, jobs);
     uint32_t draft_len = 1;
     for (const Way& way : all_ways()) {

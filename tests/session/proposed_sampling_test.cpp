@@ -82,7 +82,7 @@ TEST(ProposedSampling, completions_have_the_targets_distribution) {
     auto engine = make_engine(target_only());
     ASSERT_TRUE(engine);
     uint64_t seed = 1;
-    for (const Case& c : {Case{DrafterChoice::ngram, 4, 1.0f, 30000}, Case{DrafterChoice::lookup, 3, 1.0f, 30000}, Case{DrafterChoice::host, 2, 1.4f, 30000}}) {
+    for (const Case& c : {Case{DrafterChoice::ngram, 4, 1.0f, 12000}, Case{DrafterChoice::lookup, 3, 1.0f, 12000}, Case{DrafterChoice::host, 2, 1.4f, 12000}}) {
         const Found found = judge(*engine, c, seed += 1'000'000);
         ASSERT_FALSE(HasFatalFailure());
         EXPECT_GT(found.fit.p_value, kAlpha) << "drafter " << static_cast<int>(c.drafter) << ", draft_len " << c.draft_len << ": chi-square " << found.fit.statistic

@@ -51,10 +51,9 @@ double SpeculationPolicy::catch_up_loss(const SpeculatingSequence& sequence, dou
     return costs_.catch_up_ms(sequence.lag_rows) / token_ms;
 }
 
-// Until drafts are known, they grow with those accepted.
+// Drafts grow with those that this text accepted, whatever other texts did: its first round may fail.
 uint32_t SpeculationPolicy::longest(const SequenceSpeculation& state, DraftClass drafts) const {
-    if (long_run_.is_known(drafts)) return max_draft_len_;
-    return 1 + static_cast<uint32_t>(std::min<double>(max_draft_len_, state.estimator.accepted(drafts) + 0.5));
+    return (long_run_.is_known(drafts) ? 2 : 1) + static_cast<uint32_t>(std::min<double>(max_draft_len_, state.estimator.accepted(drafts) + 0.5));
 }
 
 // The better drafting does, the more a plain round costs and the less its result would change.
