@@ -404,5 +404,30 @@ TEST(Append, what_cannot_go_on_is_refused_and_stays) {
     EXPECT_EQ(engine->append_sequence(id, {{}, 1, {}, 0, true}).code(), Code::capacity);
 }
 
+// A round that was under way when its sequence was cancelled may be read after the sequence was appended to: it says nothing.
+TEST(Append, a_round_of_before_is_read_behind_a_new_one) {
+    auto engine = make_engine(pair(2, 200, 6));
+    ASSERT_TRUE(engine);
+    const std::vector<uint32_t> first = random_prompt(9, kVocab, 1), more = random_prompt(5, kVocab, 2);
+    const uint64_t id = engine->create_sequence({first, kHoldTokens, {}, 0, true}).value();
+    drive(*engine);
+    ASSERT_TRUE(engine->append_sequence(id, {{}, 1, {}, 0, true}).ok()); // one token: one round
+    PFN_vkGetFenceStatus& get_status = engine->device().vk.GetFenceStatus;
+    const PFN_vkGetFenceStatus real = get_status;
+    get_status = [](VkDevice, VkFence) { return VK_NOT_READY; }; // nothing is read
+    ASSERT_TRUE(engine->scheduler().step(-1).ok());
+    ASSERT_FALSE(engine->turns().idle());
+    ASSERT_TRUE(engine->scheduler().cancel(id).ok());
+    ASSERT_TRUE(engine->append_sequence(id, {more, 20, {}, 0, true}).ok());
+    ASSERT_TRUE(engine->scheduler().step(-1).ok());
+    get_status = real;
+    drive(*engine);
+    ASSERT_FALSE(HasFatalFailure());
+    std::vector<uint32_t> whole = first;
+    whole.insert(whole.end(), more.begin(), more.end());
+    EXPECT_EQ(answer_of(*engine, id).tokens, run_job(*engine, {.prompt = whole, .max_tokens = 20}).tokens);
+    EXPECT_EQ(engine->scheduler().find(id)->tokens.size(), whole.size() + 20);
+}
+
 } // namespace
 } // namespace auspex
