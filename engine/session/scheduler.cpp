@@ -147,6 +147,11 @@ gpu::SlotState Scheduler::initial_state(const LiveSequence& sequence) const {
     return state;
 }
 
+// Commands that a turn may need for one more sequence, besides tokens and whole page tables.
+size_t Scheduler::command_words(const LiveSequence& sequence) const {
+    return kCommandReserve + (sequence.admitted ? 0 : 2 * sequence.request.sampling.biases.size());
+}
+
 void Scheduler::admit(LiveSequence& sequence) {
     if (sequence.admitted) return;
     sequence.told_drafter = sequence.drafter;
@@ -216,7 +221,7 @@ Result<bool> Scheduler::start_forks() {
         const uint32_t n_rows = sequence.fork_rows;
         bool draft_is_late = source.holds() && source.may_use_model() && models_.draft && source.draft_rows < source.target_len;
         if (!source.prompt_read() || draft_is_late) continue;
-        if (writer_.room() < sequence.tokens.size() + kCommandReserve + 2ull * models_.target.cache().pages_per_slot()) break;
+        if (writer_.room() < sequence.tokens.size() + command_words(sequence) + 2ull * models_.target.cache().pages_per_slot()) break;
         uint32_t draft_rows = models_.draft ? std::min(source.draft_rows, n_rows) : 0;
         std::vector<PageChange> changes;
         if (!models_.target.cache().fork(source.slot, sequence.slot, n_rows, changes, target_copies).ok()) break; // pages are on their way back
@@ -264,7 +269,7 @@ Result<bool> Scheduler::start_replay(TurnKind kind) {
         }
         if (begin >= end) continue;
         end = std::min(end, begin + (limit - n));
-        if (writer_.room() < end - begin + kCommandReserve + models_.target.cache().pages_per_slot()) break;
+        if (writer_.room() < end - begin + command_words(sequence) + models_.target.cache().pages_per_slot()) break;
         if (!map_rows(sequence, of_draft, end).ok()) continue; // pages are on their way back
         for (uint32_t position = begin; position < end; ++position, ++n) {
             list[2 * n] = sequence.slot;
@@ -295,6 +300,7 @@ Result<bool> Scheduler::start_round(bool sliced) {
     Group group;
     for (auto& [id, sequence] : sequences_) {
         if (!sequence.planned || sequence.choice.catch_up || !awaits_round(sequence)) continue;
+        if (group.size() == limits_.max_batch || writer_.room() < command_words(sequence)) break;
         group.push_back(&sequence);
         if (sequence.drafter == Drafter::host) {
             admit(sequence);
@@ -306,7 +312,7 @@ Result<bool> Scheduler::start_round(bool sliced) {
     std::vector<TurnEntry> entries;
     uint32_t* batch = reinterpret_cast<uint32_t*>(turns_->next_buffers().batch.mapped());
     for (LiveSequence* sequence : group) {
-        if (writer_.room() < kCommandReserve + 2 * sequence->request.sampling.biases.size()) break;
+        if (writer_.room() < command_words(*sequence)) break;
         uint32_t end = sequence->target_len + sequence->unread_rows + form.draft_len + 1; // rows this round may touch
         if (!map_rows(*sequence, false, end).ok()) continue;                         // pages are on their way back
         sequence->planned = false;
@@ -358,8 +364,10 @@ Result<bool> Scheduler::start_next(bool sliced) {
 
 void Scheduler::plan_round() {
     Group group;
-    for (auto& [id, sequence] : sequences_)
+    for (auto& [id, sequence] : sequences_) {
+        sequence.planned = false;
         if (awaits_round(sequence)) group.push_back(&sequence);
+    }
     if (group.empty()) return;
     // Who waited longest goes first when not all fit one batch.
     std::stable_sort(group.begin(), group.end(), [](const LiveSequence* a, const LiveSequence* b) { return a->last_turn < b->last_turn; });

@@ -77,6 +77,7 @@ class Scheduler {
     bool awaited(uint64_t id) const; // forks wait to be copied from it
     Status map_rows(LiveSequence& sequence, bool of_draft, uint32_t n_rows);
     void admit(LiveSequence& sequence);
+    size_t command_words(const LiveSequence& sequence) const;
     gpu::SlotState initial_state(const LiveSequence& sequence) const;
     void finish(const Turn& turn, StepResult& result);
     Status read_done(StepResult& result); // turns that are complete; never waits

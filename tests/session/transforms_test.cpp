@@ -78,6 +78,30 @@ TEST(TransformedGreedy, speculative_text_is_plain_text) {
     }
 }
 
+// The longest lists of more sequences than one turn has commands for: they come in over several turns.
+TEST(TransformedGreedy, long_bias_lists_of_many_sequences_wait_for_room) {
+    constexpr uint32_t kMany = 24, kWords = 1100;
+    EngineDesc desc;
+    desc.target_synthetic = random_model({.vocab = kWords}, 5);
+    desc.max_sequences = kMany;
+    desc.max_context = 40;
+    auto engine = make_engine(desc);
+    ASSERT_TRUE(engine);
+    SamplingParams s;
+    for (uint32_t token = 0; token < gpu::kMaxBiases; ++token) s.biases.push_back({token, -INFINITY}); // what is left: the last 76
+    std::vector<uint64_t> ids;
+    for (uint32_t i = 0; i < kMany; ++i) ids.push_back(engine->create_sequence({random_prompt(1 + i % 5, kWords, i), 8, s, 0, true}).value());
+    drive(*engine);
+    ASSERT_FALSE(HasFatalFailure());
+    for (uint32_t i = 0; i < kMany; ++i) {
+        const Answer together = answer_of(*engine, ids[i]);
+        ASSERT_TRUE(engine->scheduler().destroy(ids[i]).ok());
+        const Answer alone = run_job(*engine, {.prompt = random_prompt(1 + i % 5, kWords, i), .max_tokens = 8, .transforms = s});
+        EXPECT_EQ(together.tokens, alone.tokens) << "sequence " << i;
+        for (uint32_t token : together.tokens) EXPECT_GE(token, gpu::kMaxBiases);
+    }
+}
+
 // Small models, several slots with settings of their own in one batch.
 class RandomPair : public ::testing::Test {
   protected:
