@@ -1,19 +1,20 @@
-// How much of a mapped file counts as this process's memory. Linux only.
+// How much of a mapped file counts as this process's memory. Only Linux tells (/proc/self/smaps): tests that ask stand
+// between #ifdef __linux__ and there they must get an answer.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <optional>
+#include <gtest/gtest.h>
 #include <sstream>
 #include <string>
 
 namespace auspex::test {
 
-// Bytes of the file that are resident in this process's mappings of it; nullopt where the system does not say.
-inline std::optional<uint64_t> resident_bytes(const std::string& file) {
+// Bytes of the file that are resident in this process's mappings of it.
+inline uint64_t resident_bytes(const std::string& file) {
     std::ifstream smaps("/proc/self/smaps");
-    if (!smaps) return std::nullopt;
+    EXPECT_TRUE(smaps.is_open()) << "/proc/self/smaps cannot be read";
     const std::string name = " " + std::filesystem::canonical(file).string();
     uint64_t bytes = 0;
     bool is_files = false;

@@ -189,22 +189,23 @@ TEST(Models, conversion_keeps_every_weight_and_token) {
     EXPECT_FALSE(std::filesystem::exists(folder.file("x.gguf")));
 }
 
+#ifdef __linux__
 // A model larger than the memory can be converted: what was written is not kept.
 TEST(Models, conversion_gives_back_what_it_has_read) {
     TempFolder folder;
     for (const auto& entry : std::filesystem::directory_iterator(std::string(AUSPEX_PAIR_DIR) + "/target"))
         std::filesystem::copy_file(entry.path(), folder.file(entry.path().filename().string()));
     const std::string weights = folder.file("model.safetensors");
-    if (!resident_bytes(weights)) GTEST_SKIP() << "this system does not tell what is resident";
     for (std::optional<DType> type : {std::optional<DType>(), std::optional(DType::q8_0)}) {
         uint64_t most = 0, last = 0;
-        const auto watch = [&](float) { most = std::max(most, last = resident_bytes(weights).value()); };
+        const auto watch = [&](float) { most = std::max(most, last = resident_bytes(weights)); };
         const Status status = quantize_model(folder.path(), folder.file("model.gguf"), type, watch, {});
         ASSERT_TRUE(status.ok()) << status.message();
         EXPECT_LT(most, std::filesystem::file_size(weights) / 2);
         EXPECT_LT(last, std::filesystem::file_size(weights) / 4);
     }
 }
+#endif
 
 // Byte-level BPE with its merges and added tokens, and Llama 3's rope as a tensor of divisors.
 TEST(Models, conversion_of_llama3_folders) {
