@@ -50,7 +50,7 @@ void main() {
     uint k = round_slots[b].draft_len;
     uint start = round_slots[b].start;
     uint accepted = plans[b].accepted_len;
-    uint next_token = plans[b].greedy != 0u ? plans[b].greedy_token : race_winner(b);
+    uint next_token = plans[b].is_chosen != 0u ? plans[b].chosen_token : race_winner(b);
     uint n_generated = state[slot].n_generated;
     uint stop = kStopNone;
     uint token = 0u;

@@ -29,7 +29,7 @@ layout(std430, binding = kRacePartials) writeonly buffer Partials { RacePartial 
 
 void main() {
     uint b = gl_WorkGroupID.y;
-    if (round_slots[b].live == 0u || plans[b].greedy != 0u) return;
+    if (round_slots[b].live == 0u || plans[b].is_chosen != 0u) return;
     uint slot = round_slots[b].slot;
 #if FAULT == 20 // temperature applied twice
     float scale = 1.0 / (state[slot].temperature * state[slot].temperature);

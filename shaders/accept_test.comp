@@ -61,7 +61,7 @@ void main() {
             // A.5 for the argmax: target(t) ≥ lenience · max target, as distances of logits.
             if (greedy && lenience < 1.0) {
                 float logit = target_logits[(row0 + accepted) * args.vocab + token];
-                passes = passes || (row_keeps(logit, token, choice) && logit - choice.best >= log(lenience));
+                passes = passes || (is_kept(logit, token, choice.cut_logit, choice.cut_last_id) && logit - choice.best >= log(lenience));
             }
             if (!passes) break;
             overlap += 1.0;
@@ -103,10 +103,10 @@ void main() {
     uint rejected_row = accepted;
 #endif
 #if FAULT == 22 // coupled rows end in a race of their own
-    bool chosen = greedy;
+    bool is_chosen = greedy;
 #else
-    bool chosen = compares;
+    bool is_chosen = compares;
 #endif
-    plans[b] = AcceptPlan(accepted, rejected_row, accepted < k ? 1u : 0u, chosen ? 1u : 0u, target_choices[row0 + accepted].best_id,
+    plans[b] = AcceptPlan(accepted, rejected_row, accepted < k ? 1u : 0u, is_chosen ? 1u : 0u, target_choices[row0 + accepted].best_id,
                           accepted < k ? target_rows[row0 + accepted + 1u].token : 0xffffffffu, overlap);
 }

@@ -6,10 +6,6 @@
 #extension GL_GOOGLE_include_directive : require
 #include "shared/vocab_args.h"
 
-#ifndef FAULT
-#define FAULT 0
-#endif
-
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint LANES = 8;
 const uint TEAMS = 1;
@@ -61,7 +57,7 @@ void main() {
     for (uint quad = begin + 4u * lane; quad < end; quad += 4u * LANES) {
         uvec4 random = noisy ? philox(uvec4(position, purpose, 0u, quad / 4u), seed) : uvec4(0u);
         for (uint i = 0u; i < 4u; ++i) {
-            if (quad + i >= end || !is_kept(logits[base + quad + i], quad + i, cut)) continue;
+            if (quad + i >= end || !is_kept(logits[base + quad + i], quad + i, cut.logit, cut.last_id)) continue;
             precise float z = logits[base + quad + i] * scale;
             largest = max(largest, z);
             precise float key = z;
@@ -78,7 +74,7 @@ void main() {
 #endif
         for (uint quad = begin + 4u * lane; quad < end; quad += 4u * LANES)
             for (uint i = 0u; i < 4u; ++i) {
-                if (quad + i >= end || !is_kept(logits[base + quad + i], quad + i, cut)) continue;
+                if (quad + i >= end || !is_kept(logits[base + quad + i], quad + i, cut.logit, cut.last_id)) continue;
                 precise float z = logits[base + quad + i] * scale;
                 sum += exp(z - largest);
             }

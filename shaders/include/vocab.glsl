@@ -1,9 +1,8 @@
 // Best key of a set, lowest id among equals, at every level of the reduction. Include after include/reduce.glsl.
 
-#include "shared/slot_state.h"
+#include "include/cut.glsl"
 
 const float kLowest = -3.402823466e38;
-const Cut kKeepAll = Cut(-1.0 / 0.0, 0xffffffffu);
 
 // -inf keys never win against a real one; with nothing but -inf the lowest id stands.
 void take_better(inout float best, inout uint best_id, float key, uint id) {
@@ -11,11 +10,6 @@ void take_better(inout float best, inout uint best_id, float key, uint id) {
         best = key;
         best_id = id;
     }
-}
-
-// Whether a row's truncation keeps a token.
-bool is_kept(float logit, uint id, Cut cut) {
-    return logit > cut.logit || (logit == cut.logit && id <= cut.last_id);
 }
 
 // All lanes receive the team's best.

@@ -111,8 +111,8 @@ struct AcceptPlan {
     uint accepted_len;
     uint next_row;     // the next token comes from this row's distributions; accepted_len
     uint use_residual; // 1: from norm(max(0, target - draft)), 0: from target
-    uint greedy;       // 1: the next token is greedy_token
-    uint greedy_token;
+    uint is_chosen;    // 1: the next token is chosen_token, greedy or coupled; 0: it is drawn
+    uint chosen_token;
     uint draft_token;  // rejected; ~0 when all were accepted
     float overlap;     // Σ min(1, target / draft) of the drafts that were tested
 };
