@@ -2,6 +2,7 @@
 #include "formats/gguf_writer.h"
 
 #include "base/checked.h"
+#include "base/replace_file.h"
 #include "formats/gguf_bytes.h"
 
 #include <algorithm>
@@ -29,10 +30,6 @@ void put_u64(std::string& out, uint64_t value) {
 void put_text(std::string& out, std::string_view text) {
     put_u64(out, text.size());
     out += text;
-}
-
-std::filesystem::path system_path(const std::string& utf8) {
-    return std::filesystem::path(std::u8string(utf8.begin(), utf8.end()));
 }
 
 std::string hex(uint64_t value) {

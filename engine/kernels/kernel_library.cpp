@@ -1,9 +1,9 @@
 // Builds kernels on demand and keeps the driver's pipeline cache in a file that the host names.
 #include "kernels/kernel_library.h"
 
+#include "base/replace_file.h"
 #include "kernels/embedded_shaders.h"
 
-#include <cstdio>
 #include <vector>
 
 namespace auspex {
@@ -63,13 +63,7 @@ void KernelLibrary::save_cache() const {
     if (device_->vk.GetPipelineCacheData(device_->handle, cache_, &size, nullptr) != VK_SUCCESS || size == 0) return;
     std::vector<char> data(size);
     if (device_->vk.GetPipelineCacheData(device_->handle, cache_, &size, data.data()) != VK_SUCCESS) return;
-    // Written beside and renamed, so that a reader never meets half a file.
-    std::string temporary = cache_path_ + ".tmp";
-    std::FILE* file = std::fopen(temporary.c_str(), "wb");
-    if (!file) return;
-    bool complete = std::fwrite(data.data(), 1, size, file) == size;
-    complete = std::fclose(file) == 0 && complete;
-    if (!complete || std::rename(temporary.c_str(), cache_path_.c_str()) != 0) std::remove(temporary.c_str());
+    static_cast<void>(replace_file(cache_path_, {data.data(), size})); // without it, the next run compiles again
 }
 
 const Kernel* Recorder::kernel(const KernelId& id) {

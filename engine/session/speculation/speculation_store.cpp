@@ -3,11 +3,11 @@
 #include "session/speculation/speculation_store.h"
 
 #include "base/platform.h"
+#include "base/replace_file.h"
 #include "formats/json.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <exception>
 #include <optional>
 
@@ -160,15 +160,8 @@ void SpeculationStore::save(const SpeculationKey& key, const CostModel& costs, c
         kept.erase(kept.begin());
         text = text_of(kept);
     }
-    // Written beside and renamed, so that a reader never meets half a file; two writers have a file each.
-    const std::string temporary = path_ + "." + std::to_string(entropy_seed()) + ".tmp";
-    std::FILE* file = std::fopen(temporary.c_str(), "wb");
-    if (!file) return log(LogLevel::warning, path_ + ": cannot be written; what was learnt about speculation is not kept");
-    bool complete = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-    complete = std::fclose(file) == 0 && complete;
-    if (complete && std::rename(temporary.c_str(), path_.c_str()) == 0) return;
-    std::remove(temporary.c_str());
-    log(LogLevel::warning, path_ + ": could not be written whole; what was learnt about speculation is not kept");
+    if (const Status written = replace_file(path_, text); !written.ok())
+        log(LogLevel::warning, written.message() + "; what was learnt about speculation is not kept");
 } catch (const std::exception& error) {
     log(LogLevel::warning, path_ + ": " + in_quotes(error.what()));
 }
