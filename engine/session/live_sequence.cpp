@@ -88,7 +88,7 @@ void LiveSequence::append(SequenceRequest next, const Tokenizer* tokenizer, uint
     if (prompt_read()) target_rows = begin; // else reading goes on where it is
     prompt_n = static_cast<uint32_t>(tokens.size());
     prompt_rows.add(begin, prompt_rows_wanted());
-    life += 1;
+    epoch += 1;
     admitted = false;
     // Rounds still under way write behind these rows, and before anything that is queued from here on.
     unread_rounds = unread_rows = unread_undrafted = prefilled_n = match_len = 0;

@@ -63,9 +63,9 @@ struct LiveSequence {
     PromptRows prompt_rows;
     uint64_t fork_of = 0;         // waits to be copied from this sequence; 0: no
     uint32_t fork_rows = 0;       // that are copied then
-    uint32_t life = 0;            // counts appends: rounds queued in an earlier life say nothing
+    uint32_t epoch = 0;           // counts appends: rounds queued in an earlier one say nothing
 
-    bool admitted = false;        // the GPU was told of it, as of this life
+    bool admitted = false;        // the GPU was told of it, as of this epoch
     uint32_t target_rows = 0;     // rows of the target cache that are evaluated or queued, while the prompt is read
     uint32_t target_len = 0;      // rows committed, as of the last round read
     uint32_t draft_rows = 0;      // rows of the draft cache, as of the last round read or replay queued
@@ -80,7 +80,7 @@ struct LiveSequence {
     uint32_t told_draft_len = 0;
     uint32_t match_len = 0;       // context tokens of the proposals found at the end of the last round read
     uint64_t last_turn = 0;       // that it took part in
-    uint32_t prefilled_n = 0;     // rows read through the target by prompt turns in this life
+    uint32_t prefilled_n = 0;     // rows read through the target by prompt turns in this epoch
     StopReason stop = StopReason::none;
 
     std::optional<TextStream> stream; // none: the engine has no tokenizer

@@ -328,7 +328,7 @@ Result<bool> Scheduler::start_round(bool sliced) {
         form.truncation.top_p |= sampling.truncates() && sampling.top_p < 1;
         form.truncation.min_p |= sampling.truncates() && sampling.min_p > 0;
         batch[entries.size()] = sequence->slot;
-        entries.push_back({sequence->slot, sequence->id, sequence->life, sequence->choice});
+        entries.push_back({sequence->slot, sequence->id, sequence->epoch, sequence->choice});
         sequence->unread_rounds += 1;
         sequence->unread_rows += form.draft_len + 1;
         sequence->unread_undrafted += by_model ? 0 : 1;
@@ -402,7 +402,7 @@ void Scheduler::finish(const Turn& turn, StepResult& result) {
         auto found = sequences_.find(turn.entries[b].sequence);
         if (found == sequences_.end()) continue; // destroyed meanwhile
         LiveSequence& sequence = found->second;
-        if (sequence.life != turn.entries[b].life) continue; // appended to meanwhile
+        if (sequence.epoch != turn.entries[b].epoch) continue; // appended to meanwhile
         sequence.unread_rounds -= 1;
         sequence.unread_rows -= turn.key.round.draft_len + 1;
         sequence.unread_undrafted -= turn.entries[b].choice.source == DraftSource::model ? 0 : 1;
