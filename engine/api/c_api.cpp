@@ -353,12 +353,11 @@ auspex_status auspex_sequence_get_stats(const auspex_engine* engine, auspex_sequ
         value.total_n = static_cast<uint32_t>(live->tokens.size());
         value.tested_n = live->stats.n_tested;
         value.overlap = live->stats.overlap;
-        const RoundPlanner& planner = engine->engine->planner();
-        const SpeculationPolicy::Summary summary = planner.summary(*live);
-        value.c = engine->engine->draft() ? planner.costs().c() : -1;
-        value.v = live->stats.rounds > 0 ? planner.costs().v(1 + live->stats.draft_n / live->stats.rounds) : -1;
-        value.predicted_speedup = summary.reason.empty() ? -1 : summary.predicted_speedup;
-        copy_text(value.choice, summary.reason);
+        const RoundPlanner::Report report = engine->engine->planner().report(*live);
+        value.c = report.c;
+        value.v = report.v;
+        value.predicted_speedup = report.predicted_speedup;
+        copy_text(value.choice, report.choice);
         std::copy(live->stats.drafter_rounds.begin(), live->stats.drafter_rounds.end(), value.drafter_rounds);
         std::copy(live->stats.accepted_histogram.begin(), live->stats.accepted_histogram.end(), value.accepted_histogram);
         return write_struct(stats, AUSPEX_TYPE_SEQUENCE_STATS, value) ? AUSPEX_OK : refuse(engine, kNoStruct);

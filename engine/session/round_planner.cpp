@@ -65,9 +65,15 @@ void RoundPlanner::observe_outcome(LiveSequence& sequence, const DraftChoice& ch
     policy_.observe(*sequence.speculation, choice, outcome.draft_len, outcome.accepted_len);
 }
 
-SpeculationPolicy::Summary RoundPlanner::summary(const LiveSequence& sequence) const {
-    if (!sequence.speculation || !is_chosen_freely(sequence.request)) return {};
-    return policy_.summary(*sequence.speculation);
+RoundPlanner::Report RoundPlanner::report(const LiveSequence& sequence) const {
+    Report report;
+    if (has_draft_) report.c = costs_.c();
+    if (sequence.stats.rounds > 0) report.v = costs_.v(1 + sequence.stats.draft_n / sequence.stats.rounds);
+    if (!sequence.speculation || !is_chosen_freely(sequence.request)) return report;
+    const SpeculationPolicy::Summary summary = policy_.summary(*sequence.speculation);
+    report.predicted_speedup = summary.predicted_speedup;
+    report.choice = summary.reason;
+    return report;
 }
 
 } // namespace auspex

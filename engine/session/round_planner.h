@@ -29,9 +29,13 @@ class RoundPlanner {
     void observe_catch_up(const Turn& turn) { costs_.observe_catch_up(turn.key.rows, turn.verify_ms); }
     void observe_outcome(LiveSequence& sequence, const DraftChoice& choice, const Outcome& outcome);
 
-    SpeculationPolicy::Summary summary(const LiveSequence& sequence) const;
-    const CostModel& costs() const { return costs_; }
-    const LongRunAcceptance& long_run() const { return long_run_; }
+    // For a sequence's summary: draft pass and verify pass of its usual round / plain target pass, the speed-up over plain
+    // decoding that was expected of what was chosen, and why. < 0: not known, or nothing to choose; then choice is "".
+    struct Report {
+        double c = -1, v = -1, predicted_speedup = -1;
+        std::string choice;
+    };
+    Report report(const LiveSequence& sequence) const;
 
     void load(const SpeculationStore& store, const SpeculationKey& key, const Logger& log) { store.load(key, costs_, long_run_, log); }
     void save(const SpeculationStore& store, const SpeculationKey& key, const Logger& log) const { store.save(key, costs_, long_run_, log); }
