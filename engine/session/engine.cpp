@@ -214,16 +214,17 @@ Status Engine::check_sampling(const SamplingParams& sampling) const {
         return {Code::invalid_argument, "lenience and coupled acceptance were both asked for; expected one of them: coupled text is the plain text"};
     if (sampling.biases.size() > gpu::kMaxBiases)
         return {Code::invalid_argument, std::to_string(sampling.biases.size()) + " token biases were given, expected at most " + std::to_string(gpu::kMaxBiases)};
-    std::set<uint32_t> seen, banned;
+    std::set<uint32_t> seen;
+    size_t n_banned = 0;
     for (const TokenBias& bias : sampling.biases) {
         if (bias.token >= target_->config().vocab_size)
             return {Code::invalid_argument, "the biased token " + std::to_string(bias.token) + " is not in the vocabulary, expected an id below " + std::to_string(target_->config().vocab_size)};
         if (!seen.insert(bias.token).second) return {Code::invalid_argument, "token " + std::to_string(bias.token) + " has two biases, expected one"};
         if (std::isnan(bias.bias) || bias.bias > 1e6f || (bias.bias < -1e6f && std::isfinite(bias.bias)))
             return wrong("a token's bias", bias.bias, "-1000000 to 1000000, or minus infinity to ban it");
-        if (!std::isfinite(bias.bias)) banned.insert(bias.token);
+        n_banned += std::isfinite(bias.bias) ? 0 : 1;
     }
-    if (banned.size() == target_->config().vocab_size) return {Code::invalid_argument, "every token is banned, expected at least one that may be said"};
+    if (n_banned == target_->config().vocab_size) return {Code::invalid_argument, "every token is banned, expected at least one that may be said"};
     return ok_status();
 }
 
