@@ -28,7 +28,7 @@ function(auspex_shader name)
     list(TRANSFORM arg_DEFINES PREPEND -D)
     set(unroll)
     if(arg_UNROLL)
-        set(unroll --merge-return --inline-entry-points-exhaustive --ssa-rewrite --ccp --loop-unroll --eliminate-dead-branches
+        set(unroll --merge-return --inline-entry-points-exhaustive --private-to-local --ssa-rewrite --ccp --loop-unroll --eliminate-dead-branches
             --ccp --merge-blocks --scalar-replacement=0 --ssa-rewrite --ccp --eliminate-dead-code-aggressive)
     endif()
     add_custom_command(

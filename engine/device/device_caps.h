@@ -49,7 +49,7 @@ struct DeviceCaps {
 Result<std::vector<VkExtensionProperties>> device_extensions(const VkFunctions& vk, VkPhysicalDevice physical_device);
 
 // Storage buffers that the kernel with the most of them binds; the specification guarantees only 4, devices offer more.
-constexpr uint32_t kMostBindings = 8;
+constexpr uint32_t kMostBindings = 9;
 
 // Every number of `caps` except what depends on enabled features: those are offered, not yet enabled.
 Result<DeviceCaps> probe_caps(const VkFunctions& vk, VkPhysicalDevice physical_device, uint32_t queue_family);

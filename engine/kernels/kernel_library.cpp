@@ -39,7 +39,7 @@ KernelLibrary::~KernelLibrary() {
 Result<const Kernel*> KernelLibrary::get(const KernelId& id) {
     bool wide = tuning_.wide && !id.wide_variant.empty();
     bool by_shuffles = wide || (id.has_subgroup_variant && tuning_.subgroup);
-    std::string shader = wide ? id.wide_variant : std::string(id.shader) + (by_shuffles ? ".subgroup" : "");
+    std::string shader = wide ? id.wide_variant : id.shader + (by_shuffles ? ".subgroup" : "");
     std::string key = shader;
     for (uint32_t constant : id.constants) key += "," + std::to_string(constant);
     auto found = kernels_.find(key);

@@ -14,7 +14,7 @@
 namespace auspex {
 
 struct KernelId {
-    const char* shader;              // stem of the .comp file
+    std::string shader;              // stem of the .comp file, and what is built of it ("matvec.quant")
     uint32_t n_bindings;
     uint32_t args_bytes;
     bool has_subgroup_variant = false; // "<shader>.subgroup" exists: reductions by shuffles

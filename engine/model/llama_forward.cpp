@@ -3,8 +3,10 @@
 
 #include "kernels/attention.h"
 #include "kernels/embed.h"
+#include "kernels/gate_up.h"
 #include "kernels/matmul.h"
 #include "kernels/matvec.h"
+#include "kernels/qkv.h"
 #include "kernels/rmsnorm.h"
 #include "kernels/swiglu.h"
 
@@ -86,42 +88,90 @@ void LlamaModel::record_embedding(Recorder& to, const Pass& pass) const {
     to.cmd.barrier();
 }
 
-void LlamaModel::record_layers(Recorder& to, const Pass& pass, uint32_t begin, uint32_t end) const {
+NormedRows LlamaModel::normed(const Pass& pass, const Buffer& norm) const {
+    return {.x = activations_.x.view(), .weight = norm.view(), .width = config().hidden_size, .eps = config().rms_eps, .n_rows = pass.n_rows};
+}
+
+void LlamaModel::record_attention_input(Recorder& to, const Pass& pass, uint32_t i) const {
     const LlamaConfig& c = config();
     const Activations& a = activations_;
+    const LlamaLayer& layer = weights_.layers[i];
+    const AttentionShape shape = cache_->attention_shape();
+    const QkvBuffers buffers = {a.qkv.view(), pass.rows, rope_table_.view(), cache_->page_table(), cache_->k(i), cache_->v(i)};
+    const uint32_t width = (c.n_heads + 2 * c.n_kv_heads) * c.head_dim;
+    const NormedRows x = normed(pass, layer.attention_norm);
+    if (pass.by_rows(to) && shape.cache_dtype != DType::q8_0) {
+        uint32_t first = 0;
+        for (const Tensor& part : layer.qkv.parts) {
+            record_qkv(to, part, x, shape, buffers, first);
+            first += part.rows;
+        }
+        return to.cmd.barrier();
+    }
+    if (pass.by_rows(to)) {
+        uint32_t first = 0;
+        for (const Tensor& part : layer.qkv.parts) {
+            record_normed_matvec(to, part, x, a.qkv.view(), width, first);
+            first += part.rows;
+        }
+        to.cmd.barrier();
+    } else {
+        record_rmsnorm(to, x.x, x.weight, a.normed.view(), {.width = x.width, .n_rows = x.n_rows, .eps = x.eps});
+        to.cmd.barrier();
+        record_linear(to, pass, layer.qkv, a.normed, a.qkv, width, false);
+    }
+    record_rope_append(to, shape, buffers.qkv, buffers.rows, buffers.table, buffers.pages, buffers.k, buffers.v, pass.n_rows);
+    to.cmd.barrier();
+}
+
+void LlamaModel::record_ffn_input(Recorder& to, const Pass& pass, const LlamaLayer& layer) const {
+    const LlamaConfig& c = config();
+    const Activations& a = activations_;
+    const NormedRows x = normed(pass, layer.ffn_norm);
+    if (pass.by_rows(to) && layer.gate_up_in_pairs()) {
+        record_gate_up(to, layer.gate_up.parts[0], x, a.ffn.view(), padded_width(c.ffn_size));
+        return to.cmd.barrier();
+    }
+    if (pass.by_rows(to)) {
+        uint32_t first = 0;
+        for (const Tensor& part : layer.gate_up.parts) {
+            record_normed_matvec(to, part, x, a.gate_up.view(), 2 * c.ffn_size, first);
+            first += part.rows;
+        }
+        to.cmd.barrier();
+    } else {
+        record_rmsnorm(to, x.x, x.weight, a.normed.view(), {.width = x.width, .n_rows = x.n_rows, .eps = x.eps});
+        to.cmd.barrier();
+        record_linear(to, pass, layer.gate_up, a.normed, a.gate_up, 2 * c.ffn_size, false);
+    }
+    record_swiglu(to, a.gate_up.view(), a.ffn.view(), pass.n_rows, c.ffn_size, layer.gate_up_in_pairs());
+    to.cmd.barrier();
+}
+
+void LlamaModel::record_layers(Recorder& to, const Pass& pass, uint32_t begin, uint32_t end) const {
+    const Activations& a = activations_;
     const AttentionShape attention = cache_->attention_shape();
-    const RmsnormShape norm = {.width = c.hidden_size, .n_rows = pass.n_rows, .eps = c.rms_eps};
-    const uint32_t d = padded_width(c.hidden_size);
+    const uint32_t d = padded_width(config().hidden_size);
     for (uint32_t i = begin; i < end; ++i) {
         const LlamaLayer& layer = weights_.layers[i];
-        record_rmsnorm(to, a.x.view(), layer.attention_norm.view(), a.normed.view(), norm);
-        to.cmd.barrier();
-        record_linear(to, pass, layer.qkv, a.normed, a.qkv, (c.n_heads + 2 * c.n_kv_heads) * c.head_dim, false);
-        record_rope_append(to, attention, a.qkv.view(), pass.rows, rope_table_.view(), cache_->page_table(), cache_->k(i),
-                           cache_->v(i), pass.n_rows);
-        to.cmd.barrier();
+        record_attention_input(to, pass, i);
         record_attention(to, attention, a.qkv.view(), pass.rows, cache_->page_table(), cache_->k(i), cache_->v(i),
                          a.partials.view(), max_splits_, pass.counts);
         to.cmd.barrier();
         record_combine(to, attention, a.partials.view(), pass.rows, a.attended.view(), max_splits_, pass.n_rows);
         to.cmd.barrier();
         record_linear(to, pass, layer.output, a.attended, a.x, d, true);
-
-        record_rmsnorm(to, a.x.view(), layer.ffn_norm.view(), a.normed.view(), norm);
-        to.cmd.barrier();
-        record_linear(to, pass, layer.gate_up, a.normed, a.gate_up, 2 * c.ffn_size, false);
-        record_swiglu(to, a.gate_up.view(), a.ffn.view(), pass.n_rows, c.ffn_size);
-        to.cmd.barrier();
+        record_ffn_input(to, pass, layer);
         record_linear(to, pass, layer.down, a.ffn, a.x, d, true);
     }
 }
 
 void LlamaModel::record_head(Recorder& to, BufferView logits, const HeadRows& rows) const {
     const LlamaConfig& c = config();
-    record_rmsnorm(to, activations_.x.view(), weights_.final_norm.view(), activations_.normed.view(),
-                   {.width = c.hidden_size, .n_rows = rows.n, .eps = c.rms_eps, .x_first_row = rows.first_row, .x_row_step = rows.row_step});
-    to.cmd.barrier();
-    record_matvec(to, weights_.head(), activations_.normed.view(), logits, rows.n, rows.logits_stride, false, rows.logits_first);
+    record_normed_matvec(to, weights_.head(),
+                  {.x = activations_.x.view(), .weight = weights_.final_norm.view(), .width = c.hidden_size, .eps = c.rms_eps,
+                   .n_rows = rows.n, .first_row = rows.first_row, .row_step = rows.row_step},
+                  logits, rows.logits_stride, rows.logits_first);
     to.cmd.barrier();
 }
 

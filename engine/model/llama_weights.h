@@ -14,20 +14,24 @@ struct Linear {
     uint64_t bytes() const;
 };
 
+// Norms: (padded d) f32, zero beyond d.
 struct LlamaLayer {
-    Buffer attention_norm; // (d) f32
-    Linear qkv;            // ((n_heads + 2 · n_kv_heads) · head_dim, d): q, k, v
-    Linear output;         // (d, n_heads · head_dim)
-    Buffer ffn_norm;       // (d) f32
-    Linear gate_up;        // (2 · ffn, d): gate, up
-    Linear down;           // (d, ffn)
+    Buffer attention_norm;
+    Linear qkv;    // ((n_heads + 2 · n_kv_heads) · head_dim, d): q, k, v; in a head of q and k the two elements that
+                   // rotate together are neighbours, not half a head apart as in the file
+    Linear output; // (d, n_heads · head_dim)
+    Buffer ffn_norm;
+    Linear gate_up; // (2 · ffn, d): gate and up rows in turn when they have one type, else gate, up
+    Linear down;    // (d, ffn)
+
+    bool gate_up_in_pairs() const { return gate_up.parts.size() == 1; }
 };
 
 struct LlamaWeights {
     LlamaConfig config;
     Tensor embedding; // (vocab, d)
     std::vector<LlamaLayer> layers;
-    Buffer final_norm; // (d) f32
+    Buffer final_norm; // (padded d) f32
     Tensor lm_head;    // (vocab, d); empty when tied
 
     const Tensor& head() const { return config.tied_embedding ? embedding : lm_head; }
