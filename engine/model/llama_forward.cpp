@@ -82,6 +82,7 @@ void LlamaModel::record_linear(Recorder& to, const Pass& pass, const Linear& wei
 }
 
 void LlamaModel::record_embedding(Recorder& to, const Pass& pass) const {
+    to.cmd.stage("embedding");
     record_embed(to, weights_.embedding, pass.rows, pass.n_rows, activations_.x.view(), padded_width(config().hidden_size));
     to.cmd.barrier();
 }
@@ -94,33 +95,45 @@ void LlamaModel::record_layers(Recorder& to, const Pass& pass, uint32_t begin, u
     const uint32_t d = padded_width(c.hidden_size);
     for (uint32_t i = begin; i < end; ++i) {
         const LlamaLayer& layer = weights_.layers[i];
+        to.cmd.stage("norm");
         record_rmsnorm(to, a.x.view(), layer.attention_norm.view(), a.normed.view(), norm);
         to.cmd.barrier();
+        to.cmd.stage("qkv");
         record_linear(to, pass, layer.qkv, a.normed, a.qkv, (c.n_heads + 2 * c.n_kv_heads) * c.head_dim, false);
+        to.cmd.stage("rope+append");
         record_rope_append(to, attention, a.qkv.view(), pass.rows, rope_table_.view(), cache_->page_table(), cache_->k(i),
                            cache_->v(i), pass.n_rows);
         to.cmd.barrier();
+        to.cmd.stage("attention");
         record_attention(to, attention, a.qkv.view(), pass.rows, cache_->page_table(), cache_->k(i), cache_->v(i),
                          a.partials.view(), max_splits_, pass.counts);
         to.cmd.barrier();
+        to.cmd.stage("combine");
         record_combine(to, attention, a.partials.view(), pass.rows, a.attended.view(), max_splits_, pass.n_rows);
         to.cmd.barrier();
+        to.cmd.stage("output");
         record_linear(to, pass, layer.output, a.attended, a.x, d, true);
 
+        to.cmd.stage("norm");
         record_rmsnorm(to, a.x.view(), layer.ffn_norm.view(), a.normed.view(), norm);
         to.cmd.barrier();
+        to.cmd.stage("gate_up");
         record_linear(to, pass, layer.gate_up, a.normed, a.gate_up, 2 * c.ffn_size, false);
+        to.cmd.stage("swiglu");
         record_swiglu(to, a.gate_up.view(), a.ffn.view(), pass.n_rows, c.ffn_size);
         to.cmd.barrier();
+        to.cmd.stage("down");
         record_linear(to, pass, layer.down, a.ffn, a.x, d, true);
     }
 }
 
 void LlamaModel::record_head(Recorder& to, BufferView logits, const HeadRows& rows) const {
     const LlamaConfig& c = config();
+    to.cmd.stage("norm");
     record_rmsnorm(to, activations_.x.view(), weights_.final_norm.view(), activations_.normed.view(),
                    {.width = c.hidden_size, .n_rows = rows.n, .eps = c.rms_eps, .x_first_row = rows.first_row, .x_row_step = rows.row_step});
     to.cmd.barrier();
+    to.cmd.stage("head");
     record_matvec(to, weights_.head(), activations_.normed.view(), logits, rows.n, rows.logits_stride, false, rows.logits_first);
     to.cmd.barrier();
 }
