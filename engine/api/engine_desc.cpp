@@ -11,12 +11,6 @@ using namespace auspex;
 
 namespace {
 
-const auspex_header* find_extension(const auspex_header& header, auspex_struct_type type) {
-    for (auto* at = static_cast<const auspex_header*>(header.next); at; at = static_cast<const auspex_header*>(at->next))
-        if (at->type == type) return at;
-    return nullptr;
-}
-
 bool has_name(const char* const* names, uint32_t n, const char* name) {
     return std::any_of(names, names + n, [&](const char* other) { return std::strcmp(other, name) == 0; });
 }
@@ -51,6 +45,14 @@ BorrowedDevice borrow(const auspex_vulkan_device& host) {
     return device;
 }
 
+// As auspex_synthetic_dtype numbers them; u32, which no weights have, for any other.
+DType synthetic_dtype(uint32_t dtype) {
+    constexpr DType types[] = {DType::f32,  DType::f16,  DType::bf16, DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0,
+                               DType::q5_1, DType::q2_k, DType::q3_k, DType::q4_k, DType::q5_k, DType::q6_k};
+    static_assert(std::size(types) == AUSPEX_SYNTHETIC_Q6_K + 1);
+    return dtype < std::size(types) ? types[dtype] : DType::u32;
+}
+
 std::optional<SyntheticModel> synthetic(const auspex_synthetic_shape& shape) {
     if (shape.hidden_size == 0) return std::nullopt;
     SyntheticModel model;
@@ -63,7 +65,8 @@ std::optional<SyntheticModel> synthetic(const auspex_synthetic_shape& shape) {
     model.config.vocab_size = shape.vocab_size;
     model.config.max_position = shape.max_position;
     model.config.tied_embedding = shape.tied_embedding != 0;
-    model.dtype = shape.dtype == 0 ? DType::f32 : shape.dtype == 1 ? DType::f16 : DType::bf16;
+    model.dtype = synthetic_dtype(shape.dtype);
+    model.on_device = shape.generate_on_device != 0;
     model.seed = shape.seed;
     model.scale = shape.scale;
     model.distinct_tokens = shape.distinct_tokens;

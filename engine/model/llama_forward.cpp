@@ -84,6 +84,7 @@ void LlamaModel::record_linear(Recorder& to, const Pass& pass, const Linear& wei
 }
 
 void LlamaModel::record_embedding(Recorder& to, const Pass& pass) const {
+    to.cmd.stage("embedding");
     record_embed(to, weights_.embedding, pass.rows, pass.n_rows, activations_.x.view(), padded_width(config().hidden_size));
     to.cmd.barrier();
 }
@@ -100,6 +101,7 @@ void LlamaModel::record_attention_input(Recorder& to, const Pass& pass, uint32_t
     const QkvBuffers buffers = {a.qkv.view(), pass.rows, rope_table_.view(), cache_->page_table(), cache_->k(i), cache_->v(i)};
     const uint32_t width = (c.n_heads + 2 * c.n_kv_heads) * c.head_dim;
     const NormedRows x = normed(pass, layer.attention_norm);
+    to.cmd.stage("qkv");
     if (pass.by_rows(to) && shape.cache_dtype != DType::q8_0) {
         uint32_t first = 0;
         for (const Tensor& part : layer.qkv.parts) {
@@ -120,6 +122,7 @@ void LlamaModel::record_attention_input(Recorder& to, const Pass& pass, uint32_t
         to.cmd.barrier();
         record_linear(to, pass, layer.qkv, a.normed, a.qkv, width, false);
     }
+    to.cmd.stage("rope+append");
     record_rope_append(to, shape, buffers.qkv, buffers.rows, buffers.table, buffers.pages, buffers.k, buffers.v, pass.n_rows);
     to.cmd.barrier();
 }
@@ -128,6 +131,7 @@ void LlamaModel::record_ffn_input(Recorder& to, const Pass& pass, const LlamaLay
     const LlamaConfig& c = config();
     const Activations& a = activations_;
     const NormedRows x = normed(pass, layer.ffn_norm);
+    to.cmd.stage("gate_up");
     if (pass.by_rows(to) && layer.gate_up_in_pairs()) {
         record_gate_up(to, layer.gate_up.parts[0], x, a.ffn.view(), padded_width(c.ffn_size));
         return to.cmd.barrier();
@@ -144,6 +148,7 @@ void LlamaModel::record_ffn_input(Recorder& to, const Pass& pass, const LlamaLay
         to.cmd.barrier();
         record_linear(to, pass, layer.gate_up, a.normed, a.gate_up, 2 * c.ffn_size, false);
     }
+    to.cmd.stage("swiglu");
     record_swiglu(to, a.gate_up.view(), a.ffn.view(), pass.n_rows, c.ffn_size, layer.gate_up_in_pairs());
     to.cmd.barrier();
 }
@@ -155,19 +160,24 @@ void LlamaModel::record_layers(Recorder& to, const Pass& pass, uint32_t begin, u
     for (uint32_t i = begin; i < end; ++i) {
         const LlamaLayer& layer = weights_.layers[i];
         record_attention_input(to, pass, i);
+        to.cmd.stage("attention");
         record_attention(to, attention, a.qkv.view(), pass.rows, cache_->page_table(), cache_->k(i), cache_->v(i),
                          a.partials.view(), max_splits_, pass.counts);
         to.cmd.barrier();
+        to.cmd.stage("combine");
         record_combine(to, attention, a.partials.view(), pass.rows, a.attended.view(), max_splits_, pass.n_rows);
         to.cmd.barrier();
+        to.cmd.stage("output");
         record_linear(to, pass, layer.output, a.attended, a.x, d, true);
         record_ffn_input(to, pass, layer);
+        to.cmd.stage("down");
         record_linear(to, pass, layer.down, a.ffn, a.x, d, true);
     }
 }
 
 void LlamaModel::record_head(Recorder& to, BufferView logits, const HeadRows& rows) const {
     const LlamaConfig& c = config();
+    to.cmd.stage("head");
     record_normed_matvec(to, weights_.head(),
                   {.x = activations_.x.view(), .weight = weights_.final_norm.view(), .width = c.hidden_size, .eps = c.rms_eps,
                    .n_rows = rows.n, .first_row = rows.first_row, .row_step = rows.row_step},

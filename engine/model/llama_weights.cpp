@@ -1,6 +1,7 @@
 // Names to tensors. Everything a file claims is compared with the config before memory is reserved for it.
 #include "model/llama_weights.h"
 
+#include "kernels/random_fill.h"
 #include "tensor/quant_blocks.h"
 
 #include <algorithm>
@@ -27,8 +28,8 @@ Result<const TensorInfo*> expect(const Checkpoint& checkpoint, const std::string
 
 class Loader {
   public:
-    Loader(Device& device, MemoryPool& memory, Uploader& uploader, const Checkpoint& checkpoint)
-        : device_(device), memory_(memory), uploader_(uploader), checkpoint_(checkpoint) {}
+    Loader(Device& device, MemoryPool& memory, Uploader& uploader, const Checkpoint& checkpoint, KernelLibrary* kernels)
+        : device_(device), memory_(memory), uploader_(uploader), checkpoint_(checkpoint), kernels_(kernels) {}
 
     struct Part {
         std::string name;
@@ -57,13 +58,8 @@ class Loader {
     }
 
     Result<Tensor> matrix(const std::string& name, uint32_t rows, uint32_t cols) {
-        AUSPEX_TRY_ASSIGN(info, expect(checkpoint_, name, {rows, cols}));
-        AUSPEX_TRY_ASSIGN(tensor, create_tensor(device_, memory_, info->dtype, rows, cols));
-        AUSPEX_TRY(upload_rows(uploader_, tensor, 0, rows, [&](uint64_t offset, std::span<std::byte> out) {
-            return checkpoint_.read(*info, offset, out);
-        }));
-        checkpoint_.release(*info);
-        return tensor;
+        AUSPEX_TRY_ASSIGN(whole, linear({{name, rows}}, cols));
+        return std::move(whole.parts[0]);
     }
 
     Result<Buffer> vector(const std::string& name, uint32_t width) {
@@ -101,6 +97,10 @@ class Loader {
     // Row by row from where each lies.
     Result<Tensor> gather(DType dtype, const std::vector<RowSource>& rows, uint32_t cols) {
         AUSPEX_TRY_ASSIGN(tensor, create_tensor(device_, memory_, dtype, static_cast<uint32_t>(rows.size()), cols));
+        if (const std::optional<RandomMatrix> random = checkpoint_.made_on_device(*rows[0].info)) { // all of them are, then
+            AUSPEX_TRY(make_on_device(tensor, *random));
+            return tensor;
+        }
         const uint64_t row_bytes = file_row_bytes(dtype, cols);
         const Uploader::Fill read = [&](uint64_t offset, std::span<std::byte> out) {
             while (!out.empty()) {
@@ -116,10 +116,19 @@ class Loader {
         return tensor;
     }
 
+    Status make_on_device(const Tensor& tensor, const RandomMatrix& random) {
+        if (!kernels_) return {Code::internal, checkpoint_.name() + ": there are no kernels to make its weights with"};
+        return uploader_.make_and_wait(tensor.bytes(), [&](Recording& cmd) {
+            Recorder to = {cmd, *kernels_};
+            record_random_fill(to, tensor, random.seed, random.spread);
+        });
+    }
+
     Device& device_;
     MemoryPool& memory_;
     Uploader& uploader_;
     const Checkpoint& checkpoint_;
+    KernelLibrary* kernels_;
 };
 
 } // namespace
@@ -141,11 +150,12 @@ uint64_t LlamaWeights::bytes() const {
     return bytes_per_pass() + (config.tied_embedding ? 0 : embedding.bytes());
 }
 
-Result<LlamaWeights> load_llama_weights(Device& device, MemoryPool& memory, Uploader& uploader, const Checkpoint& checkpoint) {
+Result<LlamaWeights> load_llama_weights(Device& device, MemoryPool& memory, Uploader& uploader, const Checkpoint& checkpoint,
+                                        KernelLibrary* kernels) {
     LlamaWeights weights;
     const LlamaConfig& c = weights.config = checkpoint.config();
     const uint32_t d = c.hidden_size, q = c.n_heads * c.head_dim, kv = c.n_kv_heads * c.head_dim;
-    Loader load(device, memory, uploader, checkpoint);
+    Loader load(device, memory, uploader, checkpoint, kernels);
     AUSPEX_TRY_ASSIGN(embedding, load.matrix("model.embed_tokens.weight", c.vocab_size, d));
     weights.embedding = std::move(embedding);
     for (uint32_t i = 0; i < c.n_layers; ++i) {

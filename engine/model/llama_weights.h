@@ -2,6 +2,7 @@
 // mat-vec reads them, weights kept in the types of the file, which may differ from tensor to tensor.
 #pragma once
 
+#include "kernels/kernel_library.h"
 #include "model/checkpoint/checkpoint.h"
 #include "tensor/upload.h"
 
@@ -39,6 +40,8 @@ struct LlamaWeights {
     uint64_t bytes_per_pass() const; // read by one pass of one row: everything but the embedding gather
 };
 
-Result<LlamaWeights> load_llama_weights(Device& device, MemoryPool& memory, Uploader& uploader, const Checkpoint& checkpoint);
+// kernels: make what the checkpoint wants made on the device; null: such a checkpoint is refused.
+Result<LlamaWeights> load_llama_weights(Device& device, MemoryPool& memory, Uploader& uploader, const Checkpoint& checkpoint,
+                                        KernelLibrary* kernels = nullptr);
 
 } // namespace auspex

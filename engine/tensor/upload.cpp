@@ -28,7 +28,11 @@ Status Uploader::run_and_wait(const std::function<void(Recording&)>& record) {
     record(*recording);
     recording->end_segment();
     AUSPEX_TRY(recording->finish());
-    VkCommandBuffer buffer = recording->segment(0);
+    return submit_and_wait(*recording);
+}
+
+Status Uploader::submit_and_wait(const Recording& recording) {
+    VkCommandBuffer buffer = recording.segment(0);
     AUSPEX_TRY(device_->submit(&buffer, 1, fence_));
     AUSPEX_TRY(device_->wait_until_done(fence_)); // the recording must not go while it may be executing
     return device_->check(device_->vk.ResetFences(device_->handle, 1, &fence_), "vkResetFences");
@@ -54,6 +58,13 @@ Status Uploader::write_and_wait(BufferView view, const void* data) {
 
 Status Uploader::zero_and_wait(BufferView view) {
     return run_and_wait([&](Recording& cmd) { cmd.fill(view, 0); });
+}
+
+Status Uploader::make_and_wait(uint64_t bytes, const std::function<void(Recording&)>& record) {
+    AUSPEX_TRY(run_and_wait(record));
+    uploaded_bytes_ += bytes;
+    if (progress) progress(uploaded_bytes_);
+    return ok_status();
 }
 
 Result<Tensor> create_tensor(Device& device, MemoryPool& memory, DType dtype, uint32_t rows, uint32_t cols) {
