@@ -24,6 +24,9 @@ Tuning choose_tuning(const DeviceCaps& caps) {
     tuning.lanes = tuning.subgroup ? lanes : 32;
     tuning.pinned_subgroup_size = tuning.subgroup && caps.subgroup_size_control ? lanes : 0;
 
+    // Metal has no buffers that workgroups of one dispatch see each other's writes in.
+    tuning.attention_combines = caps.driver_id != VK_DRIVER_ID_MOLTENVK;
+
     if (caps.type == VK_PHYSICAL_DEVICE_TYPE_CPU) {
         // Compute-bound: every row count is built, and many outputs share the activations a team loads.
         tuning.matvec_rows = {1, 2, 3, 4, 5, 6, 7, 8, 12, 16};

@@ -16,6 +16,7 @@ struct Tuning {
     bool prompt_by_rows = false;    // prompts go through the row family: CPUs have no use for another tile shape
 
     // Bit-neutral.
+    bool attention_combines = true;           // the last workgroup of attention joins the splits: no stage of its own
     bool subgroup = false;                    // reductions by shuffles; lanes is the pinned subgroup size
     uint32_t pinned_subgroup_size = 0;        // 0: the device has one size, or shared memory is used
     bool wide = false;                        // the ".wide" variants: shuffles, 64-bit fetches, unrolled at build time

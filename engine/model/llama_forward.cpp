@@ -35,7 +35,7 @@ std::vector<float> make_rope_table(const LlamaConfig& config, uint32_t max_conte
 uint64_t LlamaModel::activation_bytes_per_row(const LlamaConfig& c, const Tuning& tuning, uint32_t max_context) {
     uint64_t splits = ceil_div(max_context, tuning.attention_split);
     return 4ull * (2ull * padded_width(c.hidden_size) + uint64_t(2 * c.n_heads + 2 * c.n_kv_heads) * c.head_dim +
-                   uint64_t(c.n_heads) * splits * (c.head_dim + 2) + 3ull * padded_width(c.ffn_size));
+                   uint64_t(c.n_heads) * splits * (c.head_dim + 2) + c.n_kv_heads + 3ull * padded_width(c.ffn_size));
 }
 
 Result<std::unique_ptr<LlamaModel>> LlamaModel::create(Device& device, MemoryPool& memory, Uploader& uploader,
@@ -61,6 +61,7 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::create(Device& device, MemoryPoo
     AUSPEX_TRY(make(a.normed, padded_width(c.hidden_size)));
     AUSPEX_TRY(make(a.qkv, uint64_t(c.n_heads + 2 * c.n_kv_heads) * c.head_dim));
     AUSPEX_TRY(make(a.partials, uint64_t(c.n_heads) * model->max_splits_ * (c.head_dim + 2)));
+    AUSPEX_TRY(make(a.splits_done, c.n_kv_heads));
     AUSPEX_TRY(make(a.attended, uint64_t(c.n_heads) * c.head_dim));
     AUSPEX_TRY(make(a.gate_up, 2ull * c.ffn_size));
     AUSPEX_TRY(make(a.ffn, padded_width(c.ffn_size)));
@@ -127,6 +128,21 @@ void LlamaModel::record_attention_input(Recorder& to, const Pass& pass, uint32_t
     to.cmd.barrier();
 }
 
+void LlamaModel::record_attention_output(Recorder& to, const Pass& pass, uint32_t i) const {
+    const Activations& a = activations_;
+    const AttentionShape shape = cache_->attention_shape();
+    const CombineBuffers combine = {a.attended.view(), a.splits_done.view()};
+    const bool combines = to.tuning().attention_combines;
+    to.cmd.stage("attention");
+    record_attention(to, shape, a.qkv.view(), pass.rows, cache_->page_table(), cache_->k(i), cache_->v(i), a.partials.view(), max_splits_,
+                     pass.counts, combines ? &combine : nullptr);
+    to.cmd.barrier();
+    if (combines) return;
+    to.cmd.stage("combine");
+    record_combine(to, shape, a.partials.view(), pass.rows, a.attended.view(), max_splits_, pass.n_rows);
+    to.cmd.barrier();
+}
+
 void LlamaModel::record_ffn_input(Recorder& to, const Pass& pass, const LlamaLayer& layer) const {
     const LlamaConfig& c = config();
     const Activations& a = activations_;
@@ -155,18 +171,11 @@ void LlamaModel::record_ffn_input(Recorder& to, const Pass& pass, const LlamaLay
 
 void LlamaModel::record_layers(Recorder& to, const Pass& pass, uint32_t begin, uint32_t end) const {
     const Activations& a = activations_;
-    const AttentionShape attention = cache_->attention_shape();
     const uint32_t d = padded_width(config().hidden_size);
     for (uint32_t i = begin; i < end; ++i) {
         const LlamaLayer& layer = weights_.layers[i];
         record_attention_input(to, pass, i);
-        to.cmd.stage("attention");
-        record_attention(to, attention, a.qkv.view(), pass.rows, cache_->page_table(), cache_->k(i), cache_->v(i),
-                         a.partials.view(), max_splits_, pass.counts);
-        to.cmd.barrier();
-        to.cmd.stage("combine");
-        record_combine(to, attention, a.partials.view(), pass.rows, a.attended.view(), max_splits_, pass.n_rows);
-        to.cmd.barrier();
+        record_attention_output(to, pass, i);
         to.cmd.stage("output");
         record_linear(to, pass, layer.output, a.attended, a.x, d, true);
         record_ffn_input(to, pass, layer);

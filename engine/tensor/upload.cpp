@@ -76,6 +76,7 @@ Result<Tensor> create_tensor(Device& device, MemoryPool& memory, DType dtype, ui
     uint64_t row_bytes = tensor.row_bytes();
     uint64_t limit = std::min(device.caps.max_storage_buffer_range, device.caps.max_allocation_bytes);
     uint64_t rows_per_shard = std::min<uint64_t>(limit / row_bytes, rows);
+    if (rows_per_shard > 1 && rows_per_shard < rows) rows_per_shard -= rows_per_shard % 2; // pairs of rows that belong together stay so
     if (rows_per_shard == 0)
         return Status(Code::unsupported, "a weight row of " + std::to_string(row_bytes) + " bytes exceeds the device's storage buffer range of " +
                                              std::to_string(limit) + " bytes");

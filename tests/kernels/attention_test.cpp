@@ -37,13 +37,28 @@ class AttentionTest : public CacheTest {
                      y = output<float>(y_size + 1);
         const Buffer partials =
             output<float>(size_t{n_rows} * cache.shape.n_heads * max_splits * (cache.shape.head_dim + 2));
+        const Buffer joined = output<float>(y_size + 1), done = upload(std::vector<uint32_t>(n_rows * cache.shape.n_kv_heads));
+        const CombineBuffers combine = {joined.view(), done.view()};
         run(library, [&](Recorder& to) {
             record_attention(to, cache.shape, q.view(), row_buffer.view(), cache.page_buffer.view(), cache.k.view(),
                              cache.v.view(), partials.view(), max_splits, count_buffer.view());
             to.cmd.barrier();
             record_combine(to, cache.shape, partials.view(), row_buffer.view(), y.view(), max_splits, n_rows);
+            to.cmd.barrier();
+            record_attention(to, cache.shape, q.view(), row_buffer.view(), cache.page_buffer.view(), cache.k.view(),
+                             cache.v.view(), partials.view(), max_splits, count_buffer.view(), &combine);
         });
-        return floats(y, y_size);
+        // Joined by the last to be done: the same bits, nothing where no row lives, and counters ready for the next pass.
+        const size_t width = size_t{cache.shape.n_heads} * cache.shape.head_dim;
+        const std::vector<float> apart = floats(y, y_size), together = floats(joined, y_size + 1);
+        for (uint32_t r = 0; r < n_rows; ++r) {
+            const std::span<const float> row(&together[r * width], width);
+            if (rows[r].live) EXPECT_TRUE(same_bits(row, {&apart[r * width], width})) << "row " << r;
+            else EXPECT_EQ(std::bit_cast<uint32_t>(row[0]), kPoison);
+        }
+        EXPECT_EQ(std::bit_cast<uint32_t>(together[y_size]), kPoison);
+        EXPECT_EQ(read<uint32_t>(done, n_rows * cache.shape.n_kv_heads), std::vector<uint32_t>(n_rows * cache.shape.n_kv_heads));
+        return apart;
     }
 
     // The keys of a row in order of position, as the shared header words it.

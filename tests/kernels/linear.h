@@ -31,6 +31,26 @@ inline std::string quant_case_name(const ::testing::TestParamInfo<QuantCase>& in
 
 class LinearTest : public GpuTest {
   protected:
+    // x (n_rows, cols) as the residual stream has it, with an RMSNorm of random weights before the product.
+    struct Normed {
+        Buffer x, weight;
+        NormedRows rows;
+        std::vector<float> norm_weights;
+    };
+    Normed normed(std::span<const float> x, uint32_t cols) {
+        const uint32_t stride = padded_width(cols);
+        Normed out;
+        out.norm_weights = random_floats(cols, 77);
+        std::vector<float> padded(x.size() / cols * stride, 0.0f), weights(out.norm_weights);
+        for (size_t r = 0; r < x.size() / cols; ++r) std::copy_n(&x[r * cols], cols, &padded[r * stride]);
+        weights.resize(stride, 0.0f);
+        padded.resize(padded.size() + 8 * stride, NAN); // rows that are not there
+        out.x = upload(padded);
+        out.weight = upload(weights);
+        out.rows = {.x = out.x.view(), .weight = out.weight.view(), .width = cols, .eps = 1e-5f, .n_rows = static_cast<uint32_t>(x.size() / cols)};
+        return out;
+    }
+
     // x: (n_rows, cols). Returns y (n_rows, rows of the weight); starts from `before` when adding.
     std::vector<float> multiply(KernelLibrary& library, const RecordLinear& record, const Tensor& weight,
                                 std::span<const float> x, const std::vector<float>* before = nullptr) {

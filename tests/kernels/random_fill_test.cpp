@@ -102,7 +102,7 @@ INSTANTIATE_TEST_SUITE_P(, RandomFill,
                                            Case{DType::q4_0, 96}, Case{DType::q4_1, 96}, Case{DType::q5_0, 96}, Case{DType::q5_1, 160},
                                            Case{DType::q2_k, 512}, Case{DType::q3_k, 256}, Case{DType::q4_k, 512},
                                            Case{DType::q5_k, 256}, Case{DType::q6_k, 768}),
-                         [](const auto& info) { return std::string(dtype_name(info.param.dtype)); });
+                         [](const auto& i) { return std::string(dtype_name(i.param.dtype)); });
 
 } // namespace
 } // namespace auspex
