@@ -185,10 +185,11 @@ TEST(CliBench, RowsOfPromptsAndGeneration) {
 TEST(CliBench, SimulatedAcceptanceSaysSo) {
     const std::string shape = "d=64,L=1,ffn=96,heads=2,vocab=300";
     const std::vector<std::string> arguments = {"bench", "--shape", shape, "--draft-shape", shape + ",dtype=q4_0", "-p", "0", "-n",
-                                                "400", "-r", "1", "--drafter", "model", "--draft-len", "4", "--alpha", "0.8", "--rows", "1,5"};
+                                                "400", "-r", "1", "--draft-len", "4", "--alpha", "0.8", "--rows", "1,5"};
     const Json bench = run_cli_json(arguments);
     EXPECT_EQ(bench["simulated_alpha"], 0.8);
     EXPECT_EQ(bench["lossless"], false);
+    ASSERT_EQ(bench["results"].size(), 2u) << "plain and the model's: auto would judge coins";
     const Json& spec = bench["results"][1];
     // 3.36 tokens a round of K = 4 at 0.8; 119 rounds have a deviation of 1.6 / √119 = 0.15.
     EXPECT_NEAR(spec["tokens_per_round"].get<double>(), 3.36, 5 * 0.15);
