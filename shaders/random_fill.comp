@@ -35,19 +35,22 @@ uint plain_word(uint w, uint r, uint r2) {
     return FORMAT == kFormatF16 ? packHalf2x16(vec2(a, b)) : rounded_bf16(a) | rounded_bf16(b) << 16;
 }
 
-// Word w of the scale plane. Values are centred: the min, where a format has one, is the middle of the codes times the scale.
+// Word w of the scale plane. Values are centred: the min, where a format has one, is the middle of the codes times the scale;
+// elsewhere codes lie by half a step to one side of zero, and the sign of the scale is random.
 // r: random bits; of kScalesPacked the same for the four words of a block.
 uint scale_word(uint w, uint r) {
     float middle = (codes() - 1.0) / 2.0;
     float unit = args.spread / code_spread(); // a scale
-    if (kScaleKind == kScalesHalf) return packHalf2x16(vec2(unit));
+    if (kScaleKind == kScalesHalf) return packHalf2x16(vec2(unit)) | (r & 0x80008000u);
     if (kScaleKind == kScalesPair) return packHalf2x16(vec2(unit, -middle * unit));
     if (kScaleKind == kScalesPacked) { // scales and mins 32 … 47, each min like its scale
         float d = unit / 39.5;
         return w % 4u == 0u ? packHalf2x16(vec2(d, middle * d)) : w % 4u == 3u ? 0xaaaaaaaau : r;
     }
-    if (kScaleKind == kScalesSigned) // 32 … 47
-        return w % 5u == 0u ? packHalf2x16(vec2(unit / 39.5, 0.0)) : (r & 0x0f0f0f0fu) | 0x20202020u;
+    if (kScaleKind == kScalesSigned) { // 32 … 47, or by one's complement -48 … -33
+        uint negative = (r >> 7 & 0x01010101u) * 0xffu;
+        return w % 5u == 0u ? packHalf2x16(vec2(unit / 39.5, 0.0)) : ((r & 0x0f0f0f0fu) | 0x20202020u) ^ negative;
+    }
     // 8 … 15, each min like its scale
     uint upper = (r & 0x07070707u) | 0x08080808u;
     return w % 5u == 0u ? packHalf2x16(vec2(unit / 11.5, middle * unit / 11.5)) : upper | upper << 4;

@@ -4,6 +4,7 @@
 #include "kernels/linear.h"
 
 #include "base/checked.h"
+#include "shared/weight_format.h"
 
 #include <cmath>
 
@@ -68,8 +69,8 @@ TEST_P(RandomFill, weights_are_finite_and_of_the_spread_asked_for) {
             largest = std::max(largest, std::abs(value));
         }
     const double n = double(kRows) * cols, spread = double(kSpread);
-    // Half a step of 3-bit codes is 0.22 spreads, of 2-bit codes with a min nothing; five deviations of the estimates on top.
-    EXPECT_LT(std::abs(sum / n), spread * (0.23 + 5 / std::sqrt(n)));
+    // The mean of independent weights deviates by 1 / √n of their spread, of blocks of 16 with a common shift of 0.22 by 1.3 / √n.
+    EXPECT_LT(std::abs(sum / n), spread * 5 * 1.3 / std::sqrt(n));
     EXPECT_NEAR(std::sqrt(squares / n), spread, spread * (0.04 + 5 / std::sqrt(n)));
     EXPECT_LT(largest, 4 * spread);
 }
@@ -80,20 +81,23 @@ TEST_P(RandomFill, is_the_same_in_any_shards_and_another_for_another_seed) {
     ASSERT_EQ(whole.size(), other.size());
     size_t equal = 0;
     for (size_t i = 0; i < whole.size(); ++i) equal += whole[i] == other[i];
-    EXPECT_LT(equal, whole.size() / 4) << "scales may be equal, codes not";
+    EXPECT_LT(equal, whole.size() / 2) << "scales may be equal, codes not";
     // No two rows alike.
     const size_t row = whole.size() / kRows;
     EXPECT_FALSE(std::equal(whole.begin(), whole.begin() + std::ptrdiff_t(row), whole.begin() + std::ptrdiff_t(row)));
 }
 
 TEST_P(RandomFill, padding_is_zero) {
+    using namespace gpu; // the macros of weight_format.h name its constants
     const auto [dtype, cols] = GetParam();
-    if (is_quantized(dtype)) GTEST_SKIP() << "whole blocks have none that is read";
     const Tensor tensor = filled(9);
+    const uint32_t format = static_cast<uint32_t>(dtype), steps = tensor.steps();
+    const uint64_t end = is_quantized(dtype) ? 16 * gpu::scale_plane(format, steps) + 4 * gpu::scale_words(format, steps)
+                                             : cols * uint64_t{dtype_bytes(dtype)};
     const std::vector<uint32_t> all = words(tensor);
     const auto* bytes = reinterpret_cast<const unsigned char*>(all.data());
     for (uint32_t r = 0; r < kRows; ++r)
-        for (uint64_t at = cols * dtype_bytes(dtype); at < tensor.row_bytes(); ++at)
+        for (uint64_t at = end; at < tensor.row_bytes(); ++at)
             ASSERT_EQ(bytes[r * tensor.row_bytes() + at], 0u) << "row " << r << ", byte " << at;
 }
 
@@ -102,7 +106,7 @@ INSTANTIATE_TEST_SUITE_P(, RandomFill,
                                            Case{DType::q4_0, 96}, Case{DType::q4_1, 96}, Case{DType::q5_0, 96}, Case{DType::q5_1, 160},
                                            Case{DType::q2_k, 512}, Case{DType::q3_k, 256}, Case{DType::q4_k, 512},
                                            Case{DType::q5_k, 256}, Case{DType::q6_k, 768}),
-                         [](const auto& i) { return std::string(dtype_name(i.param.dtype)); });
+                         [](const auto& at) { return std::string(dtype_name(at.param.dtype)); });
 
 } // namespace
 } // namespace auspex

@@ -48,8 +48,9 @@ TEST(Measure, passes_add_up) {
     }
     // Whatever stages are fused, these are there and what is of a layer comes once for each of the two.
     for (const char* name : {"qkv", "attention", "down", "head", "sampling"}) EXPECT_TRUE(names.contains(name)) << name;
-    for (const StageTime& stage : five.stages)
-        if (std::string_view(stage.name) == "attention") EXPECT_EQ(stage.count, 2u);
+    for (const StageTime& stage : five.stages) {
+        EXPECT_EQ(stage.count, std::string_view(stage.name) == "attention" ? 2u : stage.count);
+    }
     EXPECT_LE(count, five.n_dispatches) << "no stage without work";
 
     auto prompt = engine->measure_pass({.kind = PassKind::prompt, .n_rows = 8, .repetitions = 1});
@@ -100,7 +101,7 @@ TEST(Measure, refusals) {
     EXPECT_EQ(code({.n_rows = 2, .depth = 98, .repetitions = 1}), Code::ok);
     EXPECT_EQ(code({.repetitions = 0}), Code::invalid_argument);
     EXPECT_EQ(engine->measure_copy(0).status().code(), Code::invalid_argument);
-    ASSERT_TRUE(engine->create_sequence({.prompt = {1, 2}, .max_tokens = 2}).ok());
+    ASSERT_TRUE(engine->create_sequence(Job{.prompt = {1, 2}, .max_tokens = 2}.request()).ok());
     EXPECT_EQ(code({}), Code::capacity) << "no free slot";
 }
 
@@ -161,18 +162,21 @@ TEST(SimulatedAcceptance, ends_at_all_and_nothing) {
     const SequenceStats all = simulate(*engine, 1, 1, 2, 100, 4);
     EXPECT_EQ(all.rounds, 2u * 100 / 5);
     EXPECT_EQ(all.draft_n_accepted, 2u * 100 / 5 * 4);
+    EXPECT_EQ(engine->planner().long_run().counts(DraftClass::model).tested, 0) << "coins are not remembered as the pair's";
+    run_job(*engine, {.prompt = {1, 2}, .max_tokens = 20, .draft_len = 4});
+    EXPECT_GT(engine->planner().long_run().counts(DraftClass::model).tested, 0);
 }
 
 TEST(SimulatedAcceptance, is_refused_where_it_makes_no_sense) {
     auto engine = make_engine(pair(1, 100));
     ASSERT_TRUE(engine);
     for (const float alpha : {-0.1f, 1.1f, std::nanf("")}) {
-        SequenceRequest request = {.prompt = {1}};
+        SequenceRequest request = Job{.prompt = {1}}.request();
         request.sampling.acceptance = AcceptanceRule::simulated;
         request.sampling.simulated_alpha = alpha;
         EXPECT_EQ(engine->create_sequence(request).status().code(), Code::invalid_argument) << alpha;
     }
-    SequenceRequest lenient = {.prompt = {1}};
+    SequenceRequest lenient = Job{.prompt = {1}}.request();
     lenient.sampling.acceptance = AcceptanceRule::simulated;
     lenient.sampling.lenience = 0.5f;
     EXPECT_EQ(engine->create_sequence(lenient).status().code(), Code::invalid_argument);

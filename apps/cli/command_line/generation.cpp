@@ -319,6 +319,7 @@ void complete(BenchOptions& options, const Shared& shared, const GivenFlags& giv
                           std::string("--no-draft and ") + flag + " contradict each other: give one of them");
     check_together(options.sampling);
     std::vector<auspex_drafter>& drafters = options.drafters;
+    if (options.simulated_alpha && !given.has("--drafter")) drafters = {AUSPEX_DRAFTER_MODEL}; // auto would judge coins
     if (shared.no_draft) drafters.clear();
     std::erase(drafters, AUSPEX_DRAFTER_NONE); // plain decoding is always among the rows
     const bool may_use = std::any_of(drafters.begin(), drafters.end(), [](auspex_drafter drafter) {

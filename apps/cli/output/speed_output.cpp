@@ -42,8 +42,8 @@ void print_throughput(const SpeedReport& report) {
                     number(row.cpu_us_per_round, 0).c_str(), number(row.first_token_ms, 1).c_str());
     for (const ThroughputRow& row : report.throughput)
         if (row.peak_percent) std::printf("%s: %.1f %% of the matrix peak that was given\n", row.test.c_str(), *row.peak_percent);
-    std::printf("CPU us: of this thread, per round; floor: bytes read (weights, keys, values) at the\n"
-                "speed of a copy\n\n");
+    std::printf("CPU us: of this thread, per round. floor: bytes read (weights, keys, values)\n"
+                "at the speed of a copy, which counts what it reads and what it writes.\n\n");
 }
 
 void print_passes(const SpeedReport& report) {
@@ -57,8 +57,8 @@ void print_passes(const SpeedReport& report) {
                     row.floor_percent ? format("%.1f %%", *row.floor_percent).c_str() : "", row.times.n_dispatches,
                     row.times.n_barriers);
     if (report.copy.bytes > 0)
-        std::printf("copy            %9.3f %34.2f GB/s, read and written, of %s\n", report.copy.ms, report.copy.gb_per_second,
-                    format_bytes(report.copy.bytes).c_str());
+        std::printf("%-15s %9.3f %9s %6s %8.2f         %s\n", "copy", report.copy.ms, "", "", report.copy.gb_per_second,
+                    (format_bytes(report.copy.bytes / 2) + " there").c_str());
     for (const PassRow& row : report.passes) {
         if (row.times.n_stages == 0) continue;
         double sum = 0.0;

@@ -4,13 +4,15 @@
 #include "cli/output/report.h"
 #include "cli/output/tables.h"
 
+#include <cmath>
 #include <cstdio>
 
 namespace auspex::cli {
 
 namespace {
 
-Json cell_json(const TableCell& value) {
+Json cell_json(const TableCell& value, const TableColumn& column) {
+    if (value.number && column.decimals == 0 && *value.number == std::round(*value.number)) return std::llround(*value.number);
     return value.number ? Json(*value.number) : or_null(value.text);
 }
 
@@ -102,7 +104,7 @@ void print_tables(const auspex_engine_info& engine, const BenchOptions& options,
         for (const std::vector<TableCell>& row : table.rows) {
             Json object = wanted == TableFormat::json_lines ? Json{{"table", table.key}} : Json::object();
             for (size_t i = 0; i < row.size(); ++i)
-                object[table.columns[i].key] = cell_json(row[i]);
+                object[table.columns[i].key] = cell_json(row[i], table.columns[i]);
             if (wanted == TableFormat::json_lines) print(object);
             rows.push_back(std::move(object));
         }
