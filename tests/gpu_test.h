@@ -27,6 +27,7 @@ enum class Variant {
     shared,   // reductions through shared memory, lanes as native: the same bits
     lanes_16, // through shared memory: other bits, still right
     lanes_32,
+    tiles,    // prompts through the tiled kernels, as on a GPU without matrix units
 };
 std::string variant_name(Variant variant);
 // For INSTANTIATE_TEST_SUITE_P: the variants whose lanes differ, and the native one.

@@ -11,19 +11,14 @@ void record_matmul(Recorder& to, const Tensor& weight, BufferView x, BufferView 
                    uint32_t y_first) {
     const Tuning& tuning = to.tuning();
     if (tuning.prompt_by_rows) return record_matvec(to, weight, x, y, n_rows, y_stride, add, y_first);
-    constexpr uint32_t kOuts = 2; // per invocation
-    uint32_t local = tuning.lanes;
     const Kernel* kernel = to.kernel({is_quantized(weight.dtype) ? "matmul.quant" : "matmul",
                                       3,
                                       sizeof(gpu::MatmulArgs),
                                       false,
-                                      {local, static_cast<uint32_t>(weight.dtype), add ? 1u : 0u, tuning.matmul_rows, kOuts}});
+                                      {static_cast<uint32_t>(weight.dtype), add ? 1u : 0u}});
     if (!kernel) return;
-    uint32_t max_x = to.cmd.device().caps.max_groups[0];
     for (const Shard& shard : weight.shards) {
-        uint32_t groups = ceil_div(shard.n_rows, local * kOuts);
-        Groups grid = {std::min(groups, max_x), ceil_div(groups, std::min(groups, max_x)), ceil_div(n_rows, tuning.matmul_rows)};
-        to.cmd.dispatch(*kernel, grid,
+        to.cmd.dispatch(*kernel, {ceil_div(n_rows, gpu::kMatmulTile), ceil_div(shard.n_rows, gpu::kMatmulTile), 1},
                         gpu::MatmulArgs{.k_steps = weight.steps(),
                                         .n_out = shard.n_rows,
                                         .first_out = y_first + shard.first_row,

@@ -24,7 +24,6 @@ struct Tuning {
     std::vector<uint32_t> matvec_rows;        // row counts built, ascending; larger passes run in tiles of the last
     std::vector<uint32_t> matvec_quant_rows;  // … for quantised weights
     uint32_t vocab_threads = 256;             // invocations per workgroup of what only counts or compares logits: 8 to 256
-    uint32_t matmul_rows = 16;                // rows per invocation of the prompt kernel (its one tile shape)
 
     std::string numerics_id() const;
 };
