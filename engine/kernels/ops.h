@@ -9,6 +9,7 @@
 #include "kernels/embed.h"
 #include "kernels/matmul.h"
 #include "kernels/matvec.h"
+#include "kernels/prompt_attention.h"
 #include "kernels/propose.h"
 #include "kernels/rmsnorm.h"
 #include "kernels/rope_append.h"

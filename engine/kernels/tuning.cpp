@@ -38,13 +38,14 @@ Tuning choose_tuning(const DeviceCaps& caps) {
         tuning.matvec_teams = 4;
         tuning.matvec_outs = 2;
     }
+    tuning.prompt_attention = caps.max_shared_memory_bytes >= 32768;
     tuning.matvec_teams = std::min(tuning.matvec_teams, std::max(caps.max_workgroup_invocations / tuning.lanes, 1u));
     while (tuning.vocab_threads > caps.max_workgroup_invocations) tuning.vocab_threads /= 2;
     return tuning;
 }
 
 std::string Tuning::numerics_id() const {
-    return "n1-l" + std::to_string(lanes) + "-s" + std::to_string(attention_split) + (prompt_by_rows ? "-r" : "");
+    return "n1-l" + std::to_string(lanes) + "-s" + std::to_string(attention_split) + (prompt_by_rows ? "-r" : prompt_attention ? "-p" : "");
 }
 
 } // namespace auspex

@@ -14,6 +14,7 @@ struct Tuning {
     uint32_t lanes = 32;            // invocations that share one reduction; a power of two
     uint32_t attention_split = 128; // keys per attention split, a multiple of the page size
     bool prompt_by_rows = false;    // prompts go through the row family: CPUs have no use for another tile shape
+    bool prompt_attention = false;  // attention of prompts by tiles of rows, where prompts do not go by rows
 
     // Bit-neutral.
     bool subgroup = false;                    // reductions by shuffles; lanes is the pinned subgroup size

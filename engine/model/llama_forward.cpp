@@ -1,10 +1,10 @@
 // Touvron et al. 2023, figure by figure: embed, then per layer attention and feed-forward with pre-normalisation, head.
 #include "model/llama_forward.h"
 
-#include "kernels/attention.h"
 #include "kernels/embed.h"
 #include "kernels/matmul.h"
 #include "kernels/matvec.h"
+#include "kernels/prompt_attention.h"
 #include "kernels/rmsnorm.h"
 #include "kernels/swiglu.h"
 
@@ -100,8 +100,12 @@ void LlamaModel::record_layers(Recorder& to, const Pass& pass, uint32_t begin, u
         record_rope_append(to, attention, a.qkv.view(), pass.rows, rope_table_.view(), cache_->page_table(), cache_->k(i),
                            cache_->v(i), pass.n_rows);
         to.cmd.barrier();
-        record_attention(to, attention, a.qkv.view(), pass.rows, cache_->page_table(), cache_->k(i), cache_->v(i),
-                         a.partials.view(), max_splits_, pass.counts);
+        if (pass.kind == PassKind::prompt)
+            record_prompt_attention(to, attention, a.qkv.view(), pass.rows, cache_->page_table(), cache_->k(i), cache_->v(i),
+                                    a.partials.view(), max_splits_, pass.counts, pass.n_rows);
+        else
+            record_attention(to, attention, a.qkv.view(), pass.rows, cache_->page_table(), cache_->k(i), cache_->v(i),
+                             a.partials.view(), max_splits_, pass.counts);
         to.cmd.barrier();
         record_combine(to, attention, a.partials.view(), pass.rows, a.attended.view(), max_splits_, pass.n_rows);
         to.cmd.barrier();
