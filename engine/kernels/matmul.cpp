@@ -1,4 +1,4 @@
-// Records the prompt kernel.
+// Records the prompt kernels: by rows, tiles or matrix units, as the device is tuned.
 #include "kernels/matmul.h"
 
 #include "base/checked.h"
@@ -11,14 +11,20 @@ void record_matmul(Recorder& to, const Tensor& weight, BufferView x, BufferView 
                    uint32_t y_first) {
     const Tuning& tuning = to.tuning();
     if (tuning.prompt_by_rows) return record_matvec(to, weight, x, y, n_rows, y_stride, add, y_first);
-    const Kernel* kernel = to.kernel({is_quantized(weight.dtype) ? "matmul.quant" : "matmul",
-                                      3,
-                                      sizeof(gpu::MatmulArgs),
-                                      false,
-                                      {static_cast<uint32_t>(weight.dtype), add ? 1u : 0u}});
+    const uint32_t format = static_cast<uint32_t>(weight.dtype), adds = add ? 1 : 0;
+    KernelId id = {is_quantized(weight.dtype) ? "matmul.quant" : "matmul", 3, sizeof(gpu::MatmulArgs), false, {format, adds}};
+    uint32_t outs = gpu::kMatmulTile; // of a workgroup
+    if (tuning.matmul_parts > 0) {
+        id.shader = is_quantized(weight.dtype) ? "matmul_matrix.quant" : "matmul_matrix";
+        id.constants = {4 * tuning.lanes, format, adds, tuning.matrix.m, tuning.matrix.n, tuning.matrix.k, tuning.matmul_parts};
+        id.full_subgroups = true;
+        const bool one_part = tuning.matmul_parts == 1 || weight.dtype == DType::f16 || weight.dtype == DType::bf16;
+        outs = gpu::kMatrixOuts / (one_part ? 1 : 2);
+    }
+    const Kernel* kernel = to.kernel(id);
     if (!kernel) return;
     for (const Shard& shard : weight.shards) {
-        to.cmd.dispatch(*kernel, {ceil_div(n_rows, gpu::kMatmulTile), ceil_div(shard.n_rows, gpu::kMatmulTile), 1},
+        to.cmd.dispatch(*kernel, {ceil_div(n_rows, gpu::kMatmulTile), ceil_div(shard.n_rows, outs), 1},
                         gpu::MatmulArgs{.k_steps = weight.steps(),
                                         .n_out = shard.n_rows,
                                         .first_out = y_first + shard.first_row,

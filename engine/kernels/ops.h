@@ -14,6 +14,7 @@
 #include "kernels/rmsnorm.h"
 #include "kernels/rope_append.h"
 #include "kernels/rows.h"
+#include "kernels/split_halves.h"
 #include "kernels/swiglu.h"
 #include "kernels/transforms.h"
 #include "kernels/truncate.h"

@@ -11,7 +11,12 @@ struct Case {
     bool add;
 };
 
-const std::vector<Variant> kKernels = {Variant::native, Variant::tiles};
+const std::vector<Variant> kKernels = {Variant::native, Variant::tiles, Variant::matrices, Variant::matrices_1};
+
+// One f16 per activation and weight, 2^-11 of each where devices round down; else as good as f32.
+double more_error(const Tuning& tuning) {
+    return matmul_wants_halves(tuning) && tuning.matmul_parts == 1 ? 2.0 * 0x1p-11 : 0.0;
+}
 
 class Matmul : public LinearTest, public ::testing::WithParamInterface<std::tuple<Variant, Case>> {};
 
@@ -22,7 +27,8 @@ TEST_P(Matmul, agrees_with_the_reference) {
     const std::vector<float> before = random_floats(size_t{c.n_rows} * c.n_out, 3);
     const Tensor weight = tensor(values, c.n_out, c.cols, c.dtype, c.shard_rows);
     const std::vector<float> found = multiply(kernels(variant), kMatmul, weight, x, c.add ? &before : nullptr);
-    expect_right(found, values, x, c.cols, 2.0 * padded_width(c.cols), c.add ? &before : nullptr); // one walk over k
+    expect_right(found, values, x, c.cols, 2.0 * padded_width(c.cols), c.add ? &before : nullptr, // one walk over k
+                 more_error(kernels(variant).tuning()));
 }
 
 INSTANTIATE_TEST_SUITE_P(, Matmul,
@@ -77,7 +83,7 @@ TEST_P(MatmulQuantized, agrees_with_the_reference_in_any_chunks) {
     const Tensor weight = quantized_tensor(values, kOut, cols, dtype, 40, 40);
     const std::vector<float> x = random_floats(size_t{kRows} * cols, 41);
     const std::vector<float> whole = multiply(kernels(variant), kMatmul, weight, x);
-    expect_right(whole, values, x, cols, 2.0 * cols);
+    expect_right(whole, values, x, cols, 2.0 * cols, nullptr, more_error(kernels(variant).tuning()));
     uint32_t from = 0;
     for (uint32_t n : {1u, 16u, 53u}) {
         const std::vector<float> part = multiply(kernels(variant), kMatmul, weight, std::span(x).subspan(size_t{from} * cols, size_t{n} * cols));
