@@ -9,6 +9,7 @@
 #include "shared/slot_state.h"
 #include "tensor/tensor.h"
 
+#include <algorithm>
 #include <functional>
 #include <gtest/gtest.h>
 #include <span>
