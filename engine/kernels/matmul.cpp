@@ -5,6 +5,8 @@
 #include "kernels/matvec.h"
 #include "shared/matmul_args.h"
 
+#include <algorithm>
+
 namespace auspex {
 
 void record_matmul(Recorder& to, const Tensor& weight, BufferView x, BufferView y, uint32_t n_rows, uint32_t y_stride, bool add,
@@ -13,18 +15,20 @@ void record_matmul(Recorder& to, const Tensor& weight, BufferView x, BufferView 
     if (tuning.prompt_by_rows) return record_matvec(to, weight, x, y, n_rows, y_stride, add, y_first);
     const uint32_t format = static_cast<uint32_t>(weight.dtype), adds = add ? 1 : 0;
     KernelId id = {is_quantized(weight.dtype) ? "matmul.quant" : "matmul", 3, sizeof(gpu::MatmulArgs), false, {format, adds}};
-    uint32_t outs = gpu::kMatmulTile; // of a workgroup
+    uint32_t rows = gpu::kMatmulTile, outs = gpu::kMatmulTile; // of a workgroup
     if (tuning.matmul_parts > 0) {
         id.shader = is_quantized(weight.dtype) ? "matmul_matrix.quant" : "matmul_matrix";
-        id.constants = {4 * tuning.lanes, format, adds, tuning.matrix.m, tuning.matrix.n, tuning.matrix.k, tuning.matmul_parts};
-        id.full_subgroups = true;
         const bool one_part = tuning.matmul_parts == 1 || weight.dtype == DType::f16 || weight.dtype == DType::bf16;
-        outs = gpu::kMatrixOuts / (one_part ? 1 : 2);
+        const uint32_t own_outs = std::max(tuning.matrix.n, one_part ? tuning.matrix_outs : tuning.matrix_outs / 2);
+        id.constants = {4 * tuning.lanes, format, adds, tuning.matrix.m, tuning.matrix.n, tuning.matrix.k, tuning.matmul_parts, tuning.matrix_rows, own_outs};
+        id.full_subgroups = true;
+        rows = 2 * tuning.matrix_rows;
+        outs = 2 * own_outs;
     }
     const Kernel* kernel = to.kernel(id);
     if (!kernel) return;
     for (const Shard& shard : weight.shards) {
-        to.cmd.dispatch(*kernel, {ceil_div(n_rows, gpu::kMatmulTile), ceil_div(shard.n_rows, outs), 1},
+        to.cmd.dispatch(*kernel, {ceil_div(n_rows, rows), ceil_div(shard.n_rows, outs), 1},
                         gpu::MatmulArgs{.k_steps = weight.steps(),
                                         .n_out = shard.n_rows,
                                         .first_out = y_first + shard.first_row,

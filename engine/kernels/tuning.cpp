@@ -31,6 +31,7 @@ Tuning choose_tuning(const DeviceCaps& caps) {
         tuning.matvec_outs = 8;
         tuning.wide = tuning.subgroup && tuning.lanes == 8 && caps.shader_int64;
         tuning.prompt_by_rows = true;
+        tuning.matrix_rows = tuning.matrix_outs = 16; // each product is hundreds of instructions
         tuning.vocab_threads = 8; // a barrier costs per subgroup
     } else {
         // Memory-bound: padding rows is free, few variants; four teams keep enough loads in flight.

@@ -28,6 +28,9 @@ struct Tuning {
     std::vector<uint32_t> matvec_quant_rows;  // … for quantised weights
     uint32_t vocab_threads = 256;             // invocations per workgroup of what only counts or compares logits: 8 to 256
 
+    uint32_t matrix_rows = 32;                // rows and outputs of a subgroup on matrix units
+    uint32_t matrix_outs = 64;
+
     std::string numerics_id() const;
 };
 

@@ -1,6 +1,6 @@
 // matmul on matrix units (GL_KHR_cooperative_matrix): weights and activations as sums of f16, products summed in f32. Four
-// subgroups share a tile of 64 rows, each takes 32 of them and half of the outputs, slab by slab of k through shared memory.
-// One tile shape, and k in order, for every prompt. Grid as matmul's. Built by hand: shaders/README.md.
+// subgroups share a tile of rows and outputs, each takes a quarter, slab by slab of k through shared memory. Sums run over k
+// in order whatever the tile, so its shape changes no bit. Grid as matmul's. Built by hand: shaders/README.md.
 //
 // Errors. A product of f32 x and w must come out as good as f32 arithmetic (unit 2^-24) makes a sum of hundreds of them,
 // which the tests hold every prompt kernel to; one f16 rounding (2^-11) is a thousand times too coarse. So
@@ -28,6 +28,8 @@ layout(constant_id = 3) const uint M = 16; // rows, outputs and k of the device'
 layout(constant_id = 4) const uint N = 16;
 layout(constant_id = 5) const uint K = 16;
 layout(constant_id = 6) const uint PARTS = 2; // of x; 1 halves the work and rounds x to f16
+layout(constant_id = 7) const uint OWN_ROWS = 32; // of a subgroup: multiples of M and N, at most 32 and
+layout(constant_id = 8) const uint OWN_OUTS = 64; // 64, or 32 where a weight has two parts
 #define WEIGHT_BINDING kMatmulWeight
 #include "include/weight.glsl"
 
@@ -36,18 +38,16 @@ layout(std430, binding = kMatmulX) readonly buffer X { uvec4 x[]; }; // rows of 
 layout(std430, binding = kMatmulY) buffer Y { float y[]; };
 
 const uint W_PARTS = FORMAT == kFormatF16 || FORMAT == kFormatBf16 ? 1u : PARTS;
-const uint ROWS = kMatmulTile;
-const uint OUTS = kMatrixOuts / W_PARTS;
+const uint ROWS = 2u * OWN_ROWS;
+const uint OUTS = 2u * OWN_OUTS;
 const uint DEPTH = kHalvesBlock;     // k per slab
 const uint STRIDE = DEPTH / 4u + 2u; // f16vec4 from row to row: 16-byte aligned, and 8 rows lie in different banks
 const uint STEPS = 4u / kOctets;     // of a weight row per slab
-const uint OWN_ROWS = ROWS / 2u;     // of a subgroup
-const uint OWN_OUTS = OUTS / 2u;
 const float W_SCALE = FORMAT == kFormatF16 ? 1.0 : 64.0;
 
-shared f16vec4 x_slab[2u * ROWS * STRIDE];        // (part, row, k)
-shared f16vec4 w_slab[kMatrixOuts * STRIDE];      // (part, output, k)
-shared float results[4u * 16u * 16u];             // (subgroup, row, output)
+shared f16vec4 x_slab[PARTS * ROWS * STRIDE];   // (part, row, k)
+shared f16vec4 w_slab[W_PARTS * OUTS * STRIDE]; // (part, output, k)
+shared float results[4u * M * N];               // (subgroup, row, output)
 
 void put_w(uint o, uint k, vec4 four) {
     vec4 scaled = four * W_SCALE;
@@ -103,7 +103,7 @@ void main() {
         }
         barrier();
         if (row0 + own_row0 < args.n_rows) {
-            [[unroll]] for (uint k = 0u; k < DEPTH; k += K) {
+            for (uint k = 0u; k < DEPTH; k += K) {
                 coopmat<float16_t, gl_ScopeSubgroup, M, K, gl_MatrixUseA> high[OWN_ROWS / M], low[OWN_ROWS / M];
                 [[unroll]] for (uint r = 0u; r < OWN_ROWS / M; ++r) {
                     uint at = (own_row0 + r * M) * STRIDE + k / 4u;

@@ -8,8 +8,7 @@ SHARED_CONST uint kMatmulWeight = 0u; // (n_out) rows of shared/weight_format.h
 SHARED_CONST uint kMatmulX = 1u;      // (rows, x_stride) f32; zero up to the last step's end
 SHARED_CONST uint kMatmulY = 2u;      // (rows, y_stride) f32
 
-SHARED_CONST uint kMatmulTile = 64u;  // rows of a workgroup, and outputs without matrix units
-SHARED_CONST uint kMatrixOuts = 128u; // outputs of a workgroup with them, where a weight is one f16; else half as many
+SHARED_CONST uint kMatmulTile = 64u; // outputs and rows of a workgroup without matrix units
 
 struct MatmulArgs {
     uint k_steps;  // of a weight row
