@@ -49,13 +49,15 @@ shared f16vec4 x_slab[PARTS * ROWS * STRIDE];   // (part, row, k)
 shared f16vec4 w_slab[W_PARTS * OUTS * STRIDE]; // (part, output, k)
 shared float results[4u * M * N];               // (subgroup, row, output)
 
-void put_w(uint o, uint k, vec4 four) {
-    vec4 scaled = four * W_SCALE;
-    f16vec4 high = f16vec4(scaled);
-    w_slab[o * STRIDE + k / 4u] = high;
-    if (W_PARTS == 2u) w_slab[(OUTS + o) * STRIDE + k / 4u] = f16vec4(scaled - vec4(high));
-}
 f16vec4 halves_of(uint a, uint b) { return f16vec4(unpackFloat2x16(a), unpackFloat2x16(b)); } // the bits as they are
+void put_w(uint o, uint k, vec4 four) {
+    precise vec4 scaled = four * W_SCALE;
+    // Through bits: Mesa 26 takes f16 and back for nothing, and would leave no rest.
+    uvec2 high = uvec2(packHalf2x16(scaled.xy), packHalf2x16(scaled.zw));
+    w_slab[o * STRIDE + k / 4u] = halves_of(high.x, high.y);
+    precise vec4 rest = scaled - vec4(unpackHalf2x16(high.x), unpackHalf2x16(high.y));
+    if (W_PARTS == 2u) w_slab[(OUTS + o) * STRIDE + k / 4u] = f16vec4(rest);
+}
 
 void main() {
     uint id = gl_LocalInvocationID.x, n_threads = gl_WorkGroupSize.x;
