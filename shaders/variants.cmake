@@ -1,6 +1,6 @@
 # Shader variants beyond the plain ones: every shaders/<name>.comp is built once as "<name>" without being listed here.
 #
-# auspex_shader(<variant> SOURCE <file.comp> [DEFINES A=1 ...] [UNROLL])
+# auspex_shader(<variant> SOURCE <file.comp> [DEFINES A=1 ...] [UNROLL] [PREBUILT])
 
 # Reductions by shuffles where the subgroup size is known, instead of through shared memory; the same trees.
 foreach(op rmsnorm attention vocab_partials pick accept_race accept_candidates)
@@ -11,6 +11,10 @@ endforeach()
 foreach(op matmul embed)
   auspex_shader(${op}.quant SOURCE ${op}.comp DEFINES QUANT=1)
 endforeach()
+
+# Matrix units: GL_KHR_cooperative_matrix needs a newer glslang than many a machine has.
+auspex_shader(matmul_matrix SOURCE shaders/matrix/matmul_matrix.comp PREBUILT)
+auspex_shader(matmul_matrix.quant SOURCE shaders/matrix/matmul_matrix.comp DEFINES QUANT=1 PREBUILT)
 
 # The mat-vec family, each member for plain and block formats, through shared memory and by shuffles.
 # ".wide" is for llvmpipe: 64-bit fetches (shaderInt64), and loops unrolled here, because it gives up on large ones.

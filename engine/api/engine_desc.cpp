@@ -4,6 +4,8 @@
 #include <auspex/auspex_tools.h>
 #include <auspex/auspex_vulkan.h>
 
+#include "device/vk_cooperative_matrix.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -24,6 +26,7 @@ BorrowedDevice borrow(const auspex_vulkan_device& host) {
     device.queue = host.queue;
     device.queue_family = host.queue_family;
     device.api_version = host.api_version;
+    bool matrix = false, memory_model = false, half = false;
     for (auto* at = host.enabled_features ? static_cast<const VkBaseInStructure*>(host.enabled_features->pNext) : nullptr; at; at = at->pNext) {
         VkBool32 size_control = VK_FALSE, full = VK_FALSE;
         if (at->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES) {
@@ -35,11 +38,24 @@ BorrowedDevice borrow(const auspex_vulkan_device& host) {
             size_control = features->subgroupSizeControl;
             full = features->computeFullSubgroups;
         }
+        if (at->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR)
+            matrix = reinterpret_cast<const VkPhysicalDeviceCooperativeMatrixFeaturesKHR*>(at)->cooperativeMatrix;
+        if (at->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES)
+            memory_model = reinterpret_cast<const VkPhysicalDeviceVulkanMemoryModelFeatures*>(at)->vulkanMemoryModel;
+        if (at->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES)
+            half = reinterpret_cast<const VkPhysicalDeviceShaderFloat16Int8Features*>(at)->shaderFloat16;
+        if (at->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES) {
+            auto* features = reinterpret_cast<const VkPhysicalDeviceVulkan12Features*>(at);
+            memory_model = features->vulkanMemoryModel;
+            half = features->shaderFloat16;
+        }
         bool available = host.api_version >= VK_API_VERSION_1_3 ||
                          has_name(host.enabled_extensions, host.enabled_extension_count, "VK_EXT_subgroup_size_control");
         if (size_control && full && available) device.subgroup_size_control = true;
     }
     if (host.enabled_features) device.shader_int64 = host.enabled_features->features.shaderInt64 == VK_TRUE;
+    device.cooperative_matrix = matrix && memory_model && half && host.api_version >= VK_API_VERSION_1_2 &&
+                                has_name(host.enabled_extensions, host.enabled_extension_count, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME);
     if (host.lock_queue) device.lock_queue = [lock = host.lock_queue, data = host.user_data] { lock(data); };
     if (host.unlock_queue) device.unlock_queue = [unlock = host.unlock_queue, data = host.user_data] { unlock(data); };
     return device;

@@ -34,6 +34,7 @@ Tuning choose_tuning(const DeviceCaps& caps) {
         tuning.matvec_outs = 8;
         tuning.wide = tuning.subgroup && tuning.lanes == 8 && caps.shader_int64;
         tuning.prompt_by_rows = true;
+        tuning.matrix_rows = tuning.matrix_outs = 16; // each product is hundreds of instructions
         tuning.vocab_threads = 8; // a barrier costs per subgroup
     } else {
         // Memory-bound: padding rows is free, few variants; four teams keep enough loads in flight.
@@ -41,13 +42,23 @@ Tuning choose_tuning(const DeviceCaps& caps) {
         tuning.matvec_teams = 4;
         tuning.matvec_outs = 2;
     }
+    // The matrix kernel has four subgroups of a known size.
+    if (caps.matrix && tuning.subgroup && caps.max_shared_memory_bytes >= 32768 && caps.max_workgroup_invocations >= 4 * tuning.lanes) {
+        tuning.matmul_parts = 2;
+        tuning.matrix = caps.matrix;
+    }
+    tuning.prompt_attention = caps.max_shared_memory_bytes >= 32768;
     tuning.matvec_teams = std::min(tuning.matvec_teams, std::max(caps.max_workgroup_invocations / tuning.lanes, 1u));
     while (tuning.vocab_threads > caps.max_workgroup_invocations) tuning.vocab_threads /= 2;
     return tuning;
 }
 
 std::string Tuning::numerics_id() const {
-    return "n1-l" + std::to_string(lanes) + "-s" + std::to_string(attention_split) + (prompt_by_rows ? "-r" : "");
+    std::string id = "n1-l" + std::to_string(lanes) + "-s" + std::to_string(attention_split);
+    if (prompt_by_rows) return id + "-r";
+    if (prompt_attention) id += "-p";
+    if (matmul_parts > 0) id += "-m" + std::to_string(matmul_parts);
+    return id;
 }
 
 } // namespace auspex

@@ -1,20 +1,28 @@
 // Touvron et al. 2023, figure by figure: embed, then per layer attention and feed-forward with pre-normalisation, head.
 #include "model/llama_forward.h"
 
-#include "kernels/attention.h"
 #include "kernels/embed.h"
 #include "kernels/gate_up.h"
 #include "kernels/matmul.h"
 #include "kernels/matvec.h"
+#include "kernels/prompt_attention.h"
 #include "kernels/qkv.h"
 #include "kernels/rmsnorm.h"
+#include "kernels/split_halves.h"
 #include "kernels/swiglu.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace auspex {
 
 namespace {
+
+// Bytes of the widest input of a linear layer, as halves.
+uint64_t halves_bytes_per_row(const LlamaConfig& c, const Tuning& tuning) {
+    if (!matmul_wants_halves(tuning)) return 0;
+    return halves_bytes(std::max({padded_width(c.hidden_size), padded_width(c.ffn_size), c.n_heads * c.head_dim}));
+}
 
 // cos and sin of position · frequency, in double and rounded once.
 std::vector<float> make_rope_table(const LlamaConfig& config, uint32_t max_context) {
@@ -34,7 +42,8 @@ std::vector<float> make_rope_table(const LlamaConfig& config, uint32_t max_conte
 
 uint64_t LlamaModel::activation_bytes_per_row(const LlamaConfig& c, const Tuning& tuning, uint32_t max_context) {
     uint64_t splits = ceil_div(max_context, tuning.attention_split);
-    return 4ull * (2ull * padded_width(c.hidden_size) + uint64_t(2 * c.n_heads + 2 * c.n_kv_heads) * c.head_dim +
+    return halves_bytes_per_row(c, tuning) +
+           4ull * (2ull * padded_width(c.hidden_size) + uint64_t(2 * c.n_heads + 2 * c.n_kv_heads) * c.head_dim +
                    uint64_t(c.n_heads) * splits * (c.head_dim + 2) + c.n_kv_heads + 3ull * padded_width(c.ffn_size));
 }
 
@@ -65,6 +74,7 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::create(Device& device, MemoryPoo
     AUSPEX_TRY(make(a.attended, uint64_t(c.n_heads) * c.head_dim));
     AUSPEX_TRY(make(a.gate_up, 2ull * c.ffn_size));
     AUSPEX_TRY(make(a.ffn, padded_width(c.ffn_size)));
+    if (const uint64_t bytes = halves_bytes_per_row(c, tuning)) AUSPEX_TRY(make(a.halves, bytes / 4));
 
     std::vector<float> table = make_rope_table(c, cache.max_rows);
     AUSPEX_TRY_ASSIGN(rope_table, memory.create(table.size() * 4, MemoryUse::device));
@@ -76,9 +86,14 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::create(Device& device, MemoryPoo
 void LlamaModel::record_linear(Recorder& to, const Pass& pass, const Linear& weight, const Buffer& x, const Buffer& y,
                                uint32_t y_stride, bool add) const {
     uint32_t first = 0;
+    const bool halves = pass.kind == PassKind::prompt && matmul_wants_halves(to.tuning());
+    if (halves) {
+        record_split_halves(to, x.view(), activations_.halves.view(), pass.n_rows, weight.parts.at(0).padded_cols);
+        to.cmd.barrier();
+    }
     for (const Tensor& part : weight.parts) { // they write beside each other
         auto record = pass.kind == PassKind::prompt ? record_matmul : record_matvec;
-        record(to, part, x.view(), y.view(), pass.n_rows, y_stride, add, first);
+        record(to, part, halves ? activations_.halves.view() : x.view(), y.view(), pass.n_rows, y_stride, add, first);
         first += part.rows;
     }
     to.cmd.barrier();
@@ -132,10 +147,14 @@ void LlamaModel::record_attention_output(Recorder& to, const Pass& pass, uint32_
     const Activations& a = activations_;
     const AttentionShape shape = cache_->attention_shape();
     const CombineBuffers combine = {a.attended.view(), a.splits_done.view()};
-    const bool combines = to.tuning().attention_combines;
+    const bool combines = pass.by_rows(to) && to.tuning().attention_combines;
     to.cmd.stage("attention");
-    record_attention(to, shape, a.qkv.view(), pass.rows, cache_->page_table(), cache_->k(i), cache_->v(i), a.partials.view(), max_splits_,
-                     pass.counts, combines ? &combine : nullptr);
+    if (pass.by_rows(to))
+        record_attention(to, shape, a.qkv.view(), pass.rows, cache_->page_table(), cache_->k(i), cache_->v(i), a.partials.view(), max_splits_,
+                         pass.counts, combines ? &combine : nullptr);
+    else
+        record_prompt_attention(to, shape, a.qkv.view(), pass.rows, cache_->page_table(), cache_->k(i), cache_->v(i), a.partials.view(),
+                                max_splits_, pass.counts, pass.n_rows);
     to.cmd.barrier();
     if (combines) return;
     to.cmd.stage("combine");

@@ -30,6 +30,7 @@ struct Activations {
     Buffer attended;   // (max_rows, n_heads · head_dim) f32
     Buffer gate_up;    // (max_rows, 2 · ffn) f32, as the weights' rows lie
     Buffer ffn;        // (max_rows, padded ffn) f32
+    Buffer halves;     // (max_rows) rows of split_halves, as wide as the widest x; only where matmul wants halves
     uint32_t max_rows = 0;
 };
 
