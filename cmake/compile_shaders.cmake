@@ -1,13 +1,15 @@
 # GLSL -> SPIR-V 1.3 -> validated -> optimised -> words in the program, and layout checks against the C++ structs.
 # One custom command per variant; what each step writes is decided in embed_shader.cmake.
 
-# auspex_shader(<variant name> SOURCE <file.comp> [DEFINES A=1 ...] [UNROLL])
+# auspex_shader(<variant name> SOURCE <file.comp> [DEFINES A=1 ...] [UNROLL] [PREBUILT])
 # The only thing a variants.cmake file contains. SOURCE is relative to shaders/, or to the top folder when it has a slash.
-# UNROLL unrolls every loop marked [[unroll]] before the other optimisations.
+# UNROLL unrolls every loop marked [[unroll]] before the other optimisations. PREBUILT takes <variant name>.words.inc from
+# beside the source, as prebuilt_shaders.cmake made it, because many a glslang could not; its structs are those of other
+# variants, which check them.
 function(auspex_shader name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "UNROLL" "SOURCE" "DEFINES")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "UNROLL;PREBUILT" "SOURCE" "DEFINES")
     if(NOT arg_SOURCE OR arg_UNPARSED_ARGUMENTS)
-        message(FATAL_ERROR "auspex_shader(${name} SOURCE <file.comp> [DEFINES ...] [UNROLL]): what is ${arg_UNPARSED_ARGUMENTS}?")
+        message(FATAL_ERROR "auspex_shader(${name} SOURCE <file.comp> [DEFINES ...] [UNROLL] [PREBUILT]): what is ${arg_UNPARSED_ARGUMENTS}?")
     endif()
     set(source ${PROJECT_SOURCE_DIR}/shaders/${arg_SOURCE})
     if(arg_SOURCE MATCHES "/")
@@ -25,10 +27,19 @@ function(auspex_shader name)
     set_property(GLOBAL APPEND PROPERTY auspex_shaders_${library} ${name})
 
     set(out ${PROJECT_BINARY_DIR}/shaders/${library}/${name})
+    if(arg_PREBUILT)
+        cmake_path(GET source PARENT_PATH folder)
+        add_custom_command(
+            OUTPUT ${out}.words.inc ${out}.layout.inc
+            COMMAND ${CMAKE_COMMAND} -E copy ${folder}/${name}.words.inc ${out}.words.inc
+            COMMAND ${CMAKE_COMMAND} -E touch ${out}.layout.inc
+            DEPENDS ${folder}/${name}.words.inc COMMENT "Shader ${name}" VERBATIM)
+        return()
+    endif()
     list(TRANSFORM arg_DEFINES PREPEND -D)
     set(unroll)
     if(arg_UNROLL)
-        set(unroll --merge-return --inline-entry-points-exhaustive --ssa-rewrite --ccp --loop-unroll --eliminate-dead-branches
+        set(unroll --merge-return --inline-entry-points-exhaustive --private-to-local --ssa-rewrite --ccp --loop-unroll --eliminate-dead-branches
             --ccp --merge-blocks --scalar-replacement=0 --ssa-rewrite --ccp --eliminate-dead-code-aggressive)
     endif()
     add_custom_command(

@@ -1,6 +1,7 @@
 // One invocation per batch entry: tests its drafts in order and chooses the row that gives the next token.
 // Leviathan et al. 2023, algorithm 1: accept draft t with probability min(1, target(t) / (lenience · draft(t))); lenience
-// below 1 is their appendix A.5, not lossless. Greedy and coupled: accept what the target would have taken.
+// below 1 is their appendix A.5, not lossless. Greedy and coupled: accept what the target would have taken. Simulated: a
+// coin decides, so that speed can be measured at any acceptance; the text means nothing.
 // FAULT: test-only builds with a planted error each.
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -31,6 +32,7 @@ void main() {
     uint row0 = b * (args.draft_len + 1u);
     float temperature = state[slot].temperature;
     bool greedy = temperature == 0.0;
+    bool simulates = state[slot].acceptance == kAcceptSimulated;
     bool compares = greedy || state[slot].acceptance == kAcceptCoupled;
 #if FAULT == 15 // lenience in the residual alone
     float lenience = 1.0;
@@ -52,6 +54,12 @@ void main() {
     float overlap = 0.0;
     for (; accepted < k; ++accepted) {
         uint token = target_rows[row0 + accepted + 1u].token;
+        if (simulates) {
+            overlap += state[slot].simulated_alpha; // its own unbiased estimate
+            uint r = philox(uvec4(round_slots[b].start + 1u + accepted, kPurposeSimulate, 0u, 0u), seed).x;
+            if (!(uniform01(r) < state[slot].simulated_alpha)) break;
+            continue;
+        }
         if (compares) {
             VocabChoice choice = target_choices[row0 + accepted];
             bool passes = token == choice.best_id;

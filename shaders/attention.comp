@@ -1,6 +1,7 @@
 // One team per (split, KV head, row). A lane owns PAIRS pairs of dimensions of q, K and V, so that heads are read in one
 // piece; keys go in tiles of 8, whose scores lie in the first 8 lanes (and repeat in the others), and the softmax runs
 // online between tiles. Splits and tiles lie at absolute positions, so a row walks the same ones in any company.
+// COMBINES: the team that is done last with a row's head joins its splits, in their order, as combine.comp would.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "shared/attention_args.h"
@@ -10,6 +11,7 @@ layout(constant_id = 0) const uint LANES = 8; // at least TILE
 layout(constant_id = 1) const uint HEAD_DIM = 64;
 layout(constant_id = 2) const uint GROUP = 2; // query heads per KV head
 layout(constant_id = 3) const uint CACHE_TYPE = 0;
+layout(constant_id = 4) const uint COMBINES = 0;
 const uint TEAMS = 1;
 #include "include/reduce.glsl"
 #include "include/wide.glsl"
@@ -21,7 +23,9 @@ layout(std430, binding = kAttentionRows) readonly buffer Rows { Row rows[]; };
 layout(std430, binding = kAttentionPages) readonly buffer Pages { uint pages[]; };
 layout(std430, binding = kAttentionK) readonly buffer K { WIDE_WORD k_cache[]; };
 layout(std430, binding = kAttentionV) readonly buffer V { WIDE_WORD v_cache[]; };
-layout(std430, binding = kAttentionPartials) writeonly buffer Partials { float partials[]; };
+layout(std430, binding = kAttentionPartials) coherent buffer Partials { float partials[]; };
+layout(std430, binding = kAttentionY) writeonly buffer Y { float y[]; };
+layout(std430, binding = kAttentionDone) coherent buffer Done { uint done[]; };
 
 const uint TILE = 8u;                                 // keys
 const uint HEAD_PAIRS = HEAD_DIM / 2u;
@@ -80,6 +84,15 @@ uint cache_word(uint64_t two, uint word) { return word % 2u == 0u ? unpackUint2x
     }
 #define SCALE_WORD(at, b) k_cache[(at) + (b)]
 #endif
+
+uint partials_of(uint r, uint head) { return (r * args.n_heads + head) * args.max_splits * (HEAD_DIM + 2u); }
+
+void write_y(uint r, uint head, uint pair, vec2 weighed, float total) {
+    precise vec2 v = weighed / total;
+    uint at = (r * args.n_heads + head) * HEAD_DIM + 2u * pair;
+    y[at] = v.x;
+    y[at + 1u] = v.y;
+}
 
 void main() {
     uint r = gl_WorkGroupID.z;
@@ -187,9 +200,15 @@ void main() {
         }
     }
 
+    uint n_splits = position / args.split + 1u;
+    if (COMBINES != 0u && n_splits == 1u) {
+        for (uint g = 0u; g < GROUP; ++g)
+            for (uint i = 0u; i < PAIRS && owns; ++i)
+                write_y(r, kv_head * GROUP + g, lane * PAIRS + i, out_acc[g * PAIRS + i], running_sum[g]);
+        return;
+    }
     for (uint g = 0u; g < GROUP; ++g) {
-        uint head = kv_head * GROUP + g;
-        uint base = ((r * args.n_heads + head) * args.max_splits + gl_WorkGroupID.x) * (HEAD_DIM + 2u);
+        uint base = partials_of(r, kv_head * GROUP + g) + gl_WorkGroupID.x * (HEAD_DIM + 2u);
         for (uint i = 0u; i < PAIRS && owns; ++i) {
             uint pair = lane * PAIRS + i;
             partials[base + 2u * pair] = out_acc[g * PAIRS + i].x;
@@ -199,5 +218,34 @@ void main() {
             partials[base + HEAD_DIM] = running_max[g];
             partials[base + HEAD_DIM + 1u] = running_sum[g];
         }
+    }
+    if (COMBINES == 0u) return;
+
+    uint counter = r * args.n_kv_heads + kv_head;
+    memoryBarrierBuffer();
+    team_barrier();
+    uint n_done = 0u;
+    if (lane == 0u) n_done = atomicAdd(done[counter], 1u) + 1u;
+    if (lane_broadcast(n_done, 0u) != n_splits) return;
+    memoryBarrierBuffer();
+    if (lane == 0u) done[counter] = 0u;
+    for (uint g = 0u; g < GROUP; ++g) {
+        uint base = partials_of(r, kv_head * GROUP + g);
+        float largest = kLowest;
+        for (uint s = 0u; s < n_splits; ++s) largest = max(largest, partials[base + s * (HEAD_DIM + 2u) + HEAD_DIM]);
+        precise float total = 0.0;
+        precise vec2 sums[PAIRS];
+        for (uint i = 0u; i < PAIRS; ++i) sums[i] = vec2(0.0);
+        for (uint s = 0u; s < n_splits; ++s) {
+            uint at = base + s * (HEAD_DIM + 2u);
+            float weight = exp(partials[at + HEAD_DIM] - largest);
+            total = fma(partials[at + HEAD_DIM + 1u], weight, total);
+            for (uint i = 0u; i < PAIRS && owns; ++i) {
+                uint pair = at + 2u * (lane * PAIRS + i);
+                precise vec2 sum = fma(vec2(partials[pair], partials[pair + 1u]), vec2(weight), sums[i]);
+                sums[i] = sum;
+            }
+        }
+        for (uint i = 0u; i < PAIRS && owns; ++i) write_y(r, kv_head * GROUP + g, lane * PAIRS + i, sums[i], total);
     }
 }

@@ -1,17 +1,15 @@
-// Each invocation owns OUTS outputs of ROWS prompt rows and walks k alone and in order: nothing is shared or reduced, so
-// one tile shape serves every prompt length bit for bit. Compute-bound; weights are reused over ROWS rows.
-// Grid: x, y fold groups of LOCAL · OUTS outputs, z counts tiles of ROWS rows.
+// A workgroup multiplies a tile of outputs by a tile of prompt rows, slab by slab of k through shared memory, where weights
+// are decoded once per tile. An invocation owns 4 outputs of 8 rows and adds in order of k: one tile shape serves every
+// prompt length bit for bit. Grid: x counts tiles of rows, so that those that share weights run together; y of outputs.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #include "shared/matmul_args.h"
 #include "shared/weight_format.h"
 
-layout(local_size_x_id = 0) in;
-layout(constant_id = 1) const uint FORMAT = kFormatBf16;
-layout(constant_id = 2) const uint ADD = 0; // 1: y += instead of y =
-layout(constant_id = 3) const int ROWS = 8;
-layout(constant_id = 4) const int OUTS = 2;
+layout(local_size_x = 128) in; // what every device has
+layout(constant_id = 0) const uint FORMAT = kFormatBf16;
+layout(constant_id = 1) const uint ADD = 0; // 1: y += instead of y =
 #define WEIGHT_BINDING kMatmulWeight
 #include "include/weight.glsl"
 
@@ -19,48 +17,71 @@ layout(push_constant) uniform Push { MatmulArgs args; };
 layout(std430, binding = kMatmulX) readonly buffer X { vec4 x[]; };
 layout(std430, binding = kMatmulY) buffer Y { float y[]; };
 
-void main() {
-    uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
-    uint out0 = (group * gl_WorkGroupSize.x + gl_LocalInvocationID.x) * OUTS;
-    uint row0 = gl_WorkGroupID.z * ROWS;
-    if (out0 >= args.n_out) return;
+const uint DEPTH = 32u;               // k per slab
+const uint STEPS = 4u / kOctets;      // of a weight row per slab
+const uint QUADS = kMatmulTile / 4u;  // of outputs or rows
+const uint OWN_ROWS = 8u;
 
-    uint w_row[OUTS];
-    for (int o = 0; o < OUTS; ++o) w_row[o] = min(out0 + o, args.n_out - 1u);
-    uint x_base[ROWS];
-    for (int r = 0; r < ROWS; ++r) x_base[r] = min(row0 + r, args.n_rows - 1u) * args.x_stride;
-    precise float acc[OUTS * ROWS];
-    for (int i = 0; i < OUTS * ROWS; ++i) acc[i] = 0.0;
-    for (uint step = 0u; step < args.k_steps; ++step) {
-        WeightStep w[OUTS];
-        for (int o = 0; o < OUTS; ++o) w[o] = load_step(w_row[o], step, args.k_steps);
-        [[unroll]] for (uint octet = 0u; octet < kOctets; ++octet) {
-            vec4 wa[OUTS];
-            vec4 wb[OUTS];
-            for (int o = 0; o < OUTS; ++o) octet_weights(w[o], octet, wa[o], wb[o]);
-            for (int r = 0; r < ROWS; ++r) {
-                vec4 xa = x[x_base[r] + x_of_a(step, octet)];
-                vec4 xb = x[x_base[r] + x_of_b(step, octet)];
-                for (int o = 0; o < OUTS; ++o) {
-                    precise float a = acc[o * ROWS + r];
-                    a = fma(wa[o].x, xa.x, a);
-                    a = fma(wa[o].y, xa.y, a);
-                    a = fma(wa[o].z, xa.z, a);
-                    a = fma(wa[o].w, xa.w, a);
-                    a = fma(wb[o].x, xb.x, a);
-                    a = fma(wb[o].y, xb.y, a);
-                    a = fma(wb[o].z, xb.z, a);
-                    a = fma(wb[o].w, xb.w, a);
-                    acc[o * ROWS + r] = a;
+// (k, output) and (k, row): 16 KiB together, as much as every device has. Quads of k lie exchanged (`place`), so that
+// neither the invocations that stage nor those that multiply meet in a bank.
+shared vec4 w_slab[DEPTH * QUADS];
+shared vec4 x_slab[DEPTH * QUADS];
+uint place(uint k, uint quad) { return k * QUADS + (quad ^ (k / 4u & 7u)); }
+
+void put_w(uint k, uint o, vec4 four) {
+    for (uint i = 0u; i < 4u; ++i) w_slab[place(k + i, o / 4u)][o % 4u] = four[i];
+}
+
+void main() {
+    uint id = gl_LocalInvocationID.x;
+    uint row0 = gl_WorkGroupID.x * kMatmulTile, out0 = gl_WorkGroupID.y * kMatmulTile;
+    uint own_outs = id % QUADS, own_rows = id / QUADS; // a quad, two quads
+    bool busy = row0 + own_rows * OWN_ROWS < args.n_rows && out0 + own_outs * 4u < args.n_out;
+
+    precise vec4 acc[OWN_ROWS];
+    for (uint r = 0u; r < OWN_ROWS; ++r) acc[r] = vec4(0.0);
+    for (uint step0 = 0u; step0 < args.k_steps; step0 += STEPS) {
+        for (uint i = id; i < kMatmulTile * 2u; i += gl_WorkGroupSize.x) { // two octets of a row of weights
+            // Neighbours take neighbouring steps of a row, or the halves of one step far apart: whichever lies together.
+            uint o = kOctets == 1u ? i / 2u : i % kMatmulTile;
+            uint part = kOctets == 1u ? i % 2u : i / kMatmulTile;
+            for (uint j = 0u; j < 2u; ++j) {
+                uint step = kOctets == 1u ? step0 + 2u * part + j : step0;
+                uint octet = kOctets == 1u ? 0u : 2u * part + j;
+                vec4 a = vec4(0.0), b = vec4(0.0); // behind the row
+                if (step < args.k_steps) octet_weights(load_step(min(out0 + o, args.n_out - 1u), step, args.k_steps), octet, a, b);
+                put_w(4u * (x_of_a(step, octet) - x_of_a(step0, 0u)), o, a);
+                put_w(4u * (x_of_b(step, octet) - x_of_a(step0, 0u)), o, b);
+            }
+        }
+        uint quad0 = x_of_a(step0, 0u);
+        uint quad_end = x_of_a(args.k_steps, 0u);
+        for (uint i = id; i < DEPTH / 4u * kMatmulTile; i += gl_WorkGroupSize.x) {
+            uint k_quad = i % (DEPTH / 4u), r = i / (DEPTH / 4u);
+            vec4 four = vec4(0.0);
+            if (quad0 + k_quad < quad_end) four = x[min(row0 + r, args.n_rows - 1u) * args.x_stride + quad0 + k_quad];
+            for (uint j = 0u; j < 4u; ++j) x_slab[place(4u * k_quad + j, r / 4u)][r % 4u] = four[j];
+        }
+        barrier();
+        if (busy) {
+            for (uint k = 0u; k < DEPTH; ++k) {
+                vec4 w = w_slab[place(k, own_outs)];
+                vec4 xa = x_slab[place(k, 2u * own_rows)], xb = x_slab[place(k, 2u * own_rows + 1u)];
+                [[unroll]] for (uint r = 0u; r < 4u; ++r) {
+                    acc[r] = fma(w, vec4(xa[r]), acc[r]);
+                    acc[4u + r] = fma(w, vec4(xb[r]), acc[4u + r]);
                 }
             }
         }
+        barrier();
     }
-    for (int o = 0; o < OUTS; ++o) {
-        for (int r = 0; r < ROWS; ++r) {
-            if (out0 + o >= args.n_out || row0 + r >= args.n_rows) continue;
-            uint at = (row0 + r) * args.y_stride + args.first_out + out0 + o;
-            precise float sum = acc[o * ROWS + r];
+    if (!busy) return;
+    [[unroll]] for (uint r = 0u; r < OWN_ROWS; ++r) {
+        uint row = row0 + own_rows * OWN_ROWS + r;
+        for (uint o = 0u; o < 4u; ++o) {
+            if (row >= args.n_rows || out0 + 4u * own_outs + o >= args.n_out) continue;
+            uint at = row * args.y_stride + args.first_out + out0 + 4u * own_outs + o;
+            precise float sum = acc[r][o];
             if (ADD != 0u) sum = y[at] + sum;
             y[at] = sum;
         }

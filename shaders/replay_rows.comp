@@ -36,6 +36,6 @@ void main() {
     if (gl_LocalInvocationID.x == 0u) {
         counts[0] = (end + args.split - 1u) / args.split;
         counts[1] = args.n_kv_heads;
-        counts[2] = args.n_rows;
+        counts[2] = (args.n_rows + args.attention_rows - 1u) / args.attention_rows;
     }
 }

@@ -1,5 +1,5 @@
-// One workgroup per row; an invocation owns elements 2i, 2i + 1 and their partners half a head further, so that 16-bit
-// cache entries are written in pairs. Into a q8_0 cache eight invocations write a block of 32 elements of K and of V.
+// One workgroup per row; an invocation owns a rotated pair, elements 2i and 2i + 1, so that 16-bit cache entries are written
+// in pairs. Into a q8_0 cache eight invocations write a block of 32 elements of K and of V.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "shared/rope_append_args.h"
@@ -23,14 +23,12 @@ const uint BLOCK_QUADS = kCacheBlock / 4u;
 
 shared uvec2 largest_bits[gl_WorkGroupSize.x]; // magnitudes of K and of V
 
-// Element d of the key that begins at `at`, rotated.
-float rotated(uint at, uint d, uint position) {
-    float low = qkv[at + d % HALF];
-    float high = qkv[at + d % HALF + HALF];
-    vec2 t = table[position * HALF + d % HALF];
-    precise float a = low * t.x - high * t.y;
-    precise float b = high * t.x + low * t.y;
-    return d < HALF ? a : b;
+// Elements d and d + 1 of the head that begins at `at`, rotated; d is even.
+vec2 rotated(uint at, uint d, uint position) {
+    vec2 pair = vec2(qkv[at + d], qkv[at + d + 1u]);
+    vec2 t = table[position * HALF + d / 2u];
+    precise vec2 turned = vec2(pair.x * t.x - pair.y * t.y, pair.y * t.x + pair.x * t.y);
+    return turned;
 }
 
 // Finite magnitudes, infinity and NaN ascend as integers do.
@@ -74,8 +72,7 @@ void append_q8(uint row_base, uint position, uint page, uint in_page) {
         uint d = 4u * (quad % QUADS);
         uint k_at = row_base + (args.n_heads + kv_head) * HEAD_DIM;
         uint v_at = k_at + args.n_kv_heads * HEAD_DIM + d;
-        vec4 k = vec4(rotated(k_at, d, position), rotated(k_at, d + 1u, position), rotated(k_at, d + 2u, position),
-                      rotated(k_at, d + 3u, position));
+        vec4 k = vec4(rotated(k_at, d, position), rotated(k_at, d + 2u, position));
         vec4 v = vec4(qkv[v_at], qkv[v_at + 1u], qkv[v_at + 2u], qkv[v_at + 3u]);
 
         largest_bits[gl_LocalInvocationID.x] = uvec2(largest_magnitude(k), largest_magnitude(v));
@@ -111,49 +108,32 @@ void main() {
     uint row_base = r * all_heads * HEAD_DIM;
 
     if (CACHE_TYPE == kCacheQ8) append_q8(row_base, position, page, in_page);
-    uint n_tasks = (CACHE_TYPE == kCacheQ8 ? args.n_heads : all_heads) * QUADS;
+    uint n_tasks = (CACHE_TYPE == kCacheQ8 ? args.n_heads : all_heads) * HALF;
     for (uint task = gl_LocalInvocationID.x; task < n_tasks; task += gl_WorkGroupSize.x) {
-        uint head = task / QUADS;
-        uint i = 2u * (task % QUADS); // first of two neighbours in the lower half
-        uint at = row_base + head * HEAD_DIM + i;
-        vec2 low = vec2(qkv[at], qkv[at + 1u]);
-        vec2 high = vec2(qkv[at + HALF], qkv[at + HALF + 1u]);
+        uint head = task / HALF;
+        uint d = 2u * (task % HALF);
+        uint at = row_base + head * HEAD_DIM;
         bool is_v = head >= args.n_heads + args.n_kv_heads;
-        if (!is_v) {
-            vec2 t0 = table[position * HALF + i];
-            vec2 t1 = table[position * HALF + i + 1u];
-            precise vec2 a = vec2(low.x * t0.x - high.x * t0.y, low.y * t1.x - high.y * t1.y);
-            precise vec2 b = vec2(high.x * t0.x + low.x * t0.y, high.y * t1.x + low.y * t1.y);
-            low = a;
-            high = b;
-        }
+        vec2 pair = is_v ? vec2(qkv[at + d], qkv[at + d + 1u]) : rotated(at, d, position);
         if (head < args.n_heads) {
-            qkv[at] = low.x;
-            qkv[at + 1u] = low.y;
-            qkv[at + HALF] = high.x;
-            qkv[at + HALF + 1u] = high.y;
+            qkv[at + d] = pair.x;
+            qkv[at + d + 1u] = pair.y;
             continue;
         }
         uint kv_head = head - args.n_heads - (is_v ? args.n_kv_heads : 0u);
-        uint element = (((kv_head * args.n_pages + page) << args.page_bits) + in_page) * HEAD_DIM + i;
+        uint element = (((kv_head * args.n_pages + page) << args.page_bits) + in_page) * HEAD_DIM + d;
         if (CACHE_TYPE == kCacheF32) {
             if (is_v) {
-                v_cache[element] = floatBitsToUint(low.x);
-                v_cache[element + 1u] = floatBitsToUint(low.y);
-                v_cache[element + HALF] = floatBitsToUint(high.x);
-                v_cache[element + HALF + 1u] = floatBitsToUint(high.y);
+                v_cache[element] = floatBitsToUint(pair.x);
+                v_cache[element + 1u] = floatBitsToUint(pair.y);
             } else {
-                k_cache[element] = floatBitsToUint(low.x);
-                k_cache[element + 1u] = floatBitsToUint(low.y);
-                k_cache[element + HALF] = floatBitsToUint(high.x);
-                k_cache[element + HALF + 1u] = floatBitsToUint(high.y);
+                k_cache[element] = floatBitsToUint(pair.x);
+                k_cache[element + 1u] = floatBitsToUint(pair.y);
             }
         } else if (is_v) {
-            v_cache[element / 2u] = packHalf2x16(low);
-            v_cache[(element + HALF) / 2u] = packHalf2x16(high);
+            v_cache[element / 2u] = packHalf2x16(pair);
         } else {
-            k_cache[element / 2u] = packHalf2x16(low);
-            k_cache[(element + HALF) / 2u] = packHalf2x16(high);
+            k_cache[element / 2u] = packHalf2x16(pair);
         }
     }
 }

@@ -2,6 +2,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "shared/swiglu_args.h"
+#include "include/swiglu.glsl"
 
 layout(local_size_x = 64) in;
 
@@ -13,11 +14,6 @@ void main() {
     uint i = gl_GlobalInvocationID.x;
     uint r = gl_WorkGroupID.y;
     if (i >= args.y_stride) return;
-    precise float v = 0.0;
-    if (i < args.width) {
-        float gate = gate_up[(2u * r) * args.width + i];
-        float up = gate_up[(2u * r + 1u) * args.width + i];
-        v = gate / (1.0 + exp(-gate)) * up;
-    }
-    y[r * args.y_stride + i] = v;
+    uint gate = 2u * r * args.width + i * args.step;
+    y[r * args.y_stride + i] = i < args.width ? swiglu(gate_up[gate], gate_up[gate + args.up_offset]) : 0.0;
 }

@@ -9,6 +9,7 @@
 #include "shared/slot_state.h"
 #include "tensor/tensor.h"
 
+#include <algorithm>
 #include <functional>
 #include <gtest/gtest.h>
 #include <span>
@@ -27,6 +28,9 @@ enum class Variant {
     shared,   // reductions through shared memory, lanes as native: the same bits
     lanes_16, // through shared memory: other bits, still right
     lanes_32,
+    tiles,    // prompts through the tiled kernels, as on a GPU without matrix units
+    matrices, // prompts through matrix units; as tiles where the device has none
+    matrices_1, // … with activations rounded to f16
 };
 std::string variant_name(Variant variant);
 // For INSTANTIATE_TEST_SUITE_P: the variants whose lanes differ, and the native one.

@@ -24,12 +24,12 @@ template <typename T> uint64_t as_number(T handle) {
 
 constexpr const char* kNames[] = {
 #define AUSPEX_NAME(name) #name,
-    AUSPEX_VK_GLOBAL(AUSPEX_NAME) AUSPEX_VK_INSTANCE(AUSPEX_NAME) AUSPEX_VK_DEVICE(AUSPEX_NAME)
+    AUSPEX_VK_GLOBAL(AUSPEX_NAME) AUSPEX_VK_INSTANCE(AUSPEX_NAME) AUSPEX_VK_INSTANCE_OPTIONAL(AUSPEX_NAME) AUSPEX_VK_DEVICE(AUSPEX_NAME)
 #undef AUSPEX_NAME
 };
 enum Index : int {
 #define AUSPEX_INDEX(name) k##name,
-    AUSPEX_VK_GLOBAL(AUSPEX_INDEX) AUSPEX_VK_INSTANCE(AUSPEX_INDEX) AUSPEX_VK_DEVICE(AUSPEX_INDEX)
+    AUSPEX_VK_GLOBAL(AUSPEX_INDEX) AUSPEX_VK_INSTANCE(AUSPEX_INDEX) AUSPEX_VK_INSTANCE_OPTIONAL(AUSPEX_INDEX) AUSPEX_VK_DEVICE(AUSPEX_INDEX)
 #undef AUSPEX_INDEX
 };
 
@@ -93,7 +93,7 @@ VkHook VkInjector::hook() {
         const bool first_with_device = vk.CreateBuffer != nullptr && vk.CreateBuffer != &Wrapper<kCreateBuffer, PFN_vkCreateBuffer>::call;
         const PFN_vkGetDeviceProcAddr get = vk.GetDeviceProcAddr;
 #define AUSPEX_WRAP(name) Wrapper<k##name, PFN_vk##name>::put(vk.name);
-        AUSPEX_VK_GLOBAL(AUSPEX_WRAP) AUSPEX_VK_INSTANCE(AUSPEX_WRAP) AUSPEX_VK_DEVICE(AUSPEX_WRAP)
+        AUSPEX_VK_GLOBAL(AUSPEX_WRAP) AUSPEX_VK_INSTANCE(AUSPEX_WRAP) AUSPEX_VK_INSTANCE_OPTIONAL(AUSPEX_WRAP) AUSPEX_VK_DEVICE(AUSPEX_WRAP)
 #undef AUSPEX_WRAP
         VkInjector& injector = instance();
         if (first_with_device)

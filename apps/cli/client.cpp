@@ -199,7 +199,10 @@ void Client::destroy(auspex_sequence sequence) {
 
 bool Client::step() {
     const auto begin = TraceFile::Clock::now();
-    const auspex_status status = auspex_engine_step(engine_, 0, nullptr);
+    auspex_step_result result;
+    auspex_step_result_init(&result, sizeof result);
+    const auspex_status status = auspex_engine_step(engine_, 0, &result);
+    rounds_read_ += result.n_rounds_read;
     if (trace_ != nullptr) trace_->add_host_event("step", begin, TraceFile::Clock::now());
     check(status);
     return status == AUSPEX_FINISHED;
@@ -236,6 +239,19 @@ auspex_sequence_stats Client::stats(auspex_sequence sequence) {
 auspex_round_times Client::take_round_times(uint32_t draft_len) {
     auspex_round_times times{};
     check(auspex_engine_take_round_times(engine_, draft_len, &times));
+    return times;
+}
+
+auspex_copy_speed Client::measure_copy(uint32_t repetitions) {
+    auspex_copy_speed speed{};
+    check(auspex_engine_measure_copy(engine_, repetitions, &speed));
+    return speed;
+}
+
+auspex_pass_times Client::measure_pass(const auspex_pass_desc& desc) {
+    auspex_pass_times times;
+    auspex_pass_times_init(&times, sizeof times);
+    check(auspex_engine_measure_pass(engine_, &desc, &times));
     return times;
 }
 

@@ -65,6 +65,9 @@ class Client {
     void read(auspex_sequence sequence, std::vector<auspex_token>& tokens, std::string& text);
     auspex_sequence_stats stats(auspex_sequence sequence);
     auspex_round_times take_round_times(uint32_t draft_len);
+    uint64_t rounds_read() const { return rounds_read_; } // by step, of all sequences
+    auspex_copy_speed measure_copy(uint32_t repetitions);
+    auspex_pass_times measure_pass(const auspex_pass_desc& desc);
     // Everything from here on is told to `file`, which must outlive this.
     void trace_to(TraceFile& file);
 
@@ -75,6 +78,7 @@ class Client {
     auspex_engine* engine_ = nullptr;
     auspex_engine_info info_{};
     TraceFile* trace_ = nullptr; // null: none
+    uint64_t rounds_read_ = 0;
 };
 
 // What an engine for this request would take of its device; throws as Client does.

@@ -65,16 +65,25 @@ struct InfoOptions {
 };
 
 enum class BenchStudy { compare, tables, never_slower };
-enum class TableFormat { markdown, csv, json };
+enum class TableFormat { markdown, csv, json, json_lines };
 
 struct BenchOptions {
     BenchStudy study = BenchStudy::compare;
-    TableFormat format = TableFormat::markdown; // of tables
+    std::optional<TableFormat> format{};        // rows for programs; of the tables study Markdown otherwise
     std::optional<std::string> plot;            // SVG file to write
     ModelOptions models;
     std::optional<auspex_synthetic_shape> target_shape, draft_shape;
-    std::string prompt = kBuiltInPrompt;
-    uint32_t n_predict = 128;   // never_slower: 64
+    std::string target_text, draft_text; // how the models were named: a path or a shape; "" for none
+    PromptOptions prompt{kBuiltInPrompt, {}, {}};
+    uint32_t n_predict = 128;   // of the comparison, the first of n_generate; never_slower: 64
+    // Rows as llama-bench's: prompts read and tokens generated, each behind every depth. An empty list: none.
+    std::optional<std::vector<uint32_t>> n_prompt{}; // absent: 512, or what the context holds
+    std::vector<uint32_t> n_generate = {128};
+    std::vector<uint32_t> depths = {0};
+    std::vector<uint32_t> pass_rows = {1};   // passes timed by themselves
+    bool with_stages = false;                // … stage by stage, too
+    std::optional<double> peak_tflops{};     // of the device's matrix units
+    std::optional<double> simulated_alpha{}; // acceptance is simulated, the text means nothing
     uint32_t n_repetitions = 5; // never_slower: 7
     // Rows: each drafter with each draft_len, auto with its own choice; after plain decoding.
     std::vector<auspex_drafter> drafters = {AUSPEX_DRAFTER_MODEL, AUSPEX_DRAFTER_AUTO};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <ctime>
 #include <optional>
@@ -26,6 +27,7 @@ std::FILE* open_to_read(const std::string& path);              // null with errn
 std::FILE* open_to_write(const std::string& path);             // the same; what was there is gone
 
 std::tm local_time(); // now
+uint64_t thread_cpu_ns(); // CPU time of this thread so far; 0 where the system does not tell
 std::optional<std::string> environment(const char* name);
 std::string executable_folder(); // UTF-8; empty when the system does not tell
 std::string cache_folder();      // UTF-8; of Auspex, created when missing; empty when there can be none

@@ -112,6 +112,12 @@ std::tm local_time() {
     return fields;
 }
 
+uint64_t thread_cpu_ns() {
+    struct timespec time {};
+    if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) != 0) return 0;
+    return static_cast<uint64_t>(time.tv_sec) * 1000000000u + static_cast<uint64_t>(time.tv_nsec);
+}
+
 std::FILE* open_to_read(const std::string& path) {
     return std::fopen(path.c_str(), "rb");
 }

@@ -128,6 +128,13 @@ std::tm local_time() {
     return fields;
 }
 
+uint64_t thread_cpu_ns() {
+    FILETIME created{}, ended{}, kernel{}, user{};
+    if (!GetThreadTimes(GetCurrentThread(), &created, &ended, &kernel, &user)) return 0;
+    const auto ticks = [](const FILETIME& time) { return uint64_t{time.dwHighDateTime} << 32 | time.dwLowDateTime; };
+    return (ticks(kernel) + ticks(user)) * 100; // of 100 ns
+}
+
 std::FILE* open_to_read(const std::string& path) {
     return _wfopen(to_wide(path).c_str(), L"rb");
 }

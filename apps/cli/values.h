@@ -74,7 +74,8 @@ std::vector<int64_t> parse_position_list(const std::string& flag, const std::str
 std::optional<uint32_t> parse_id(const std::string& text); // none: not a whole number of 32 bits
 // Separated by commas or white space, perhaps in brackets, as programs write them. source: for errors.
 std::vector<uint32_t> parse_ids(const std::string& source, const std::string& text);
-// d=1024,layers=12,ffn=2816,heads=16,kv_heads=4,head_dim=64,vocab=32000,ctx=4096,dtype=f16,tied=0
+// d=1024,L=12,ffn=2816,heads=16,kv_heads=4,head_dim=64,vocab=32000,ctx=4096,dtype=f16,tied=0,on=device, or the name of a
+// published model with whatever differs behind it: llama-3.2-1b,dtype=q4_0
 auspex_synthetic_shape parse_shape(const std::string& flag, const std::string& text);
 
 } // namespace auspex::cli

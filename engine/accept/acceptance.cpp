@@ -7,7 +7,7 @@ namespace auspex {
 
 static_assert(gpu::kMaxDraftLen == kMaxDraft && gpu::kMaxPath == kMaxDraft + 1);
 static_assert(gpu::kDrafterNone == static_cast<uint32_t>(Drafter::none) && gpu::kDrafterHost == static_cast<uint32_t>(Drafter::host));
-static_assert(gpu::kAcceptCoupled == static_cast<uint32_t>(AcceptanceRule::coupled));
+static_assert(gpu::kAcceptCoupled == static_cast<uint32_t>(AcceptanceRule::coupled) && gpu::kAcceptSimulated == static_cast<uint32_t>(AcceptanceRule::simulated));
 
 void record_acceptance(Recorder& to, const AcceptBuffers& buffers, const AcceptShape& shape) {
     record_accept(to, buffers, shape);

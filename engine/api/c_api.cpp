@@ -54,6 +54,16 @@ auspex_status make_request(const Engine& engine, const auspex_sequence_desc* des
                         .min_p = d.min_p,
                         .acceptance = d.acceptance == AUSPEX_ACCEPT_COUPLED ? AcceptanceRule::coupled : AcceptanceRule::rejection,
                         .lenience = d.lenience};
+    if (auto* extension = find_extension(d.header, AUSPEX_TYPE_SIMULATED_ACCEPTANCE)) {
+        auspex_simulated_acceptance simulated;
+        auspex_simulated_acceptance_init(&simulated, sizeof simulated);
+        if (!read_struct(reinterpret_cast<const auspex_simulated_acceptance*>(extension), AUSPEX_TYPE_SIMULATED_ACCEPTANCE, simulated))
+            return to_public({Code::invalid_argument, kNoStruct}, engine.log());
+        if (d.acceptance != AUSPEX_ACCEPT_REJECTION)
+            return to_public({Code::invalid_argument, "a simulated acceptance takes the place of AUSPEX_ACCEPT_REJECTION, expected no other"}, engine.log());
+        request.sampling.acceptance = AcceptanceRule::simulated;
+        request.sampling.simulated_alpha = simulated.alpha;
+    }
     for (size_t i = 0; i < d.bias_count; ++i) request.sampling.biases.push_back({d.biases[i].token, d.biases[i].bias});
     for (size_t i = 0; i < d.stop_text_count; ++i) {
         if (!d.stop_texts[i]) return to_public({Code::invalid_argument, "a stop text is NULL"}, engine.log());

@@ -4,18 +4,14 @@
 #include <auspex/auspex_tools.h>
 #include <auspex/auspex_vulkan.h>
 
+#include "device/vk_cooperative_matrix.h"
+
 #include <algorithm>
 #include <cstring>
 
 using namespace auspex;
 
 namespace {
-
-const auspex_header* find_extension(const auspex_header& header, auspex_struct_type type) {
-    for (auto* at = static_cast<const auspex_header*>(header.next); at; at = static_cast<const auspex_header*>(at->next))
-        if (at->type == type) return at;
-    return nullptr;
-}
 
 bool has_name(const char* const* names, uint32_t n, const char* name) {
     return std::any_of(names, names + n, [&](const char* other) { return std::strcmp(other, name) == 0; });
@@ -30,6 +26,7 @@ BorrowedDevice borrow(const auspex_vulkan_device& host) {
     device.queue = host.queue;
     device.queue_family = host.queue_family;
     device.api_version = host.api_version;
+    bool matrix = false, memory_model = false, half = false;
     for (auto* at = host.enabled_features ? static_cast<const VkBaseInStructure*>(host.enabled_features->pNext) : nullptr; at; at = at->pNext) {
         VkBool32 size_control = VK_FALSE, full = VK_FALSE;
         if (at->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES) {
@@ -41,14 +38,35 @@ BorrowedDevice borrow(const auspex_vulkan_device& host) {
             size_control = features->subgroupSizeControl;
             full = features->computeFullSubgroups;
         }
+        if (at->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR)
+            matrix = reinterpret_cast<const VkPhysicalDeviceCooperativeMatrixFeaturesKHR*>(at)->cooperativeMatrix;
+        if (at->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES)
+            memory_model = reinterpret_cast<const VkPhysicalDeviceVulkanMemoryModelFeatures*>(at)->vulkanMemoryModel;
+        if (at->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES)
+            half = reinterpret_cast<const VkPhysicalDeviceShaderFloat16Int8Features*>(at)->shaderFloat16;
+        if (at->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES) {
+            auto* features = reinterpret_cast<const VkPhysicalDeviceVulkan12Features*>(at);
+            memory_model = features->vulkanMemoryModel;
+            half = features->shaderFloat16;
+        }
         bool available = host.api_version >= VK_API_VERSION_1_3 ||
                          has_name(host.enabled_extensions, host.enabled_extension_count, "VK_EXT_subgroup_size_control");
         if (size_control && full && available) device.subgroup_size_control = true;
     }
     if (host.enabled_features) device.shader_int64 = host.enabled_features->features.shaderInt64 == VK_TRUE;
+    device.cooperative_matrix = matrix && memory_model && half && host.api_version >= VK_API_VERSION_1_2 &&
+                                has_name(host.enabled_extensions, host.enabled_extension_count, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME);
     if (host.lock_queue) device.lock_queue = [lock = host.lock_queue, data = host.user_data] { lock(data); };
     if (host.unlock_queue) device.unlock_queue = [unlock = host.unlock_queue, data = host.user_data] { unlock(data); };
     return device;
+}
+
+// As auspex_synthetic_dtype numbers them; u32, which no weights have, for any other.
+DType synthetic_dtype(uint32_t dtype) {
+    constexpr DType types[] = {DType::f32,  DType::f16,  DType::bf16, DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0,
+                               DType::q5_1, DType::q2_k, DType::q3_k, DType::q4_k, DType::q5_k, DType::q6_k};
+    static_assert(std::size(types) == AUSPEX_SYNTHETIC_Q6_K + 1);
+    return dtype < std::size(types) ? types[dtype] : DType::u32;
 }
 
 std::optional<SyntheticModel> synthetic(const auspex_synthetic_shape& shape) {
@@ -63,7 +81,8 @@ std::optional<SyntheticModel> synthetic(const auspex_synthetic_shape& shape) {
     model.config.vocab_size = shape.vocab_size;
     model.config.max_position = shape.max_position;
     model.config.tied_embedding = shape.tied_embedding != 0;
-    model.dtype = shape.dtype == 0 ? DType::f32 : shape.dtype == 1 ? DType::f16 : DType::bf16;
+    model.dtype = synthetic_dtype(shape.dtype);
+    model.on_device = shape.generate_on_device != 0;
     model.seed = shape.seed;
     model.scale = shape.scale;
     model.distinct_tokens = shape.distinct_tokens;

@@ -161,6 +161,7 @@ Result<std::unique_ptr<Device>> Device::create(const DeviceChoice& choice, const
             std::strcmp(e.extensionName, "VK_EXT_subgroup_size_control") == 0)
             extensions.push_back("VK_EXT_subgroup_size_control");
     }
+    if (caps.matrix) extensions.push_back(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME);
     VkPhysicalDeviceSubgroupSizeControlFeatures size_features = {};
     size_features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES;
     size_features.subgroupSizeControl = VK_TRUE;
@@ -169,6 +170,15 @@ Result<std::unique_ptr<Device>> Device::create(const DeviceChoice& choice, const
     features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
     features.features.shaderInt64 = caps.shader_int64 ? VK_TRUE : VK_FALSE;
     features.pNext = caps.subgroup_size_control ? &size_features : nullptr;
+    VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrix = {};
+    matrix.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR;
+    matrix.cooperativeMatrix = VK_TRUE;
+    VkPhysicalDeviceVulkanMemoryModelFeatures model = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES, &matrix, VK_TRUE, 0, 0};
+    VkPhysicalDeviceShaderFloat16Int8Features half = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES, &model, VK_TRUE, 0};
+    if (caps.matrix) {
+        matrix.pNext = features.pNext;
+        features.pNext = &half;
+    }
     float priority = 0.5f;
     VkDeviceQueueCreateInfo queue = {VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, nullptr, 0, device->queue_family, 1, &priority};
     VkDeviceCreateInfo info = {};
@@ -219,6 +229,7 @@ Result<std::unique_ptr<Device>> Device::adopt(const BorrowedDevice& borrowed, co
     device->caps = std::move(probed);
     device->caps.subgroup_size_control = device->caps.subgroup_size_control && borrowed.subgroup_size_control;
     device->caps.shader_int64 = device->caps.shader_int64 && borrowed.shader_int64;
+    if (!borrowed.cooperative_matrix) device->caps.matrix = {};
     return device;
 }
 

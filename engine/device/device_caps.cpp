@@ -69,6 +69,43 @@ void probe_memory(const VkFunctions& vk, VkPhysicalDevice physical_device, bool 
 }
 } // namespace
 
+namespace {
+// The tile with the most products among those that the shaders' tiles are multiples of: edges of 8 or 16.
+Result<DeviceCaps::MatrixTile> probe_matrix(const VkFunctions& vk, VkPhysicalDevice physical_device) {
+    VkPhysicalDeviceFeatures2 features = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, nullptr, {}};
+    VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrix = {};
+    matrix.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR;
+    VkPhysicalDeviceVulkanMemoryModelFeatures model = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES, &matrix, 0, 0, 0};
+    VkPhysicalDeviceShaderFloat16Int8Features half = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES, &model, 0, 0};
+    features.pNext = &half;
+    vk.GetPhysicalDeviceFeatures2(physical_device, &features);
+    if (!matrix.cooperativeMatrix || !model.vulkanMemoryModel || !half.shaderFloat16) return DeviceCaps::MatrixTile{};
+    VkPhysicalDeviceCooperativeMatrixPropertiesKHR stages = {};
+    stages.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_PROPERTIES_KHR;
+    VkPhysicalDeviceProperties2 properties = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &stages, {}};
+    vk.GetPhysicalDeviceProperties2(physical_device, &properties);
+    if (!(stages.cooperativeMatrixSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT)) return DeviceCaps::MatrixTile{};
+
+    const char* call = "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR";
+    uint32_t n = 0;
+    AUSPEX_TRY(vk_status(vk.GetPhysicalDeviceCooperativeMatrixPropertiesKHR(physical_device, &n, nullptr), call));
+    VkCooperativeMatrixPropertiesKHR unset = {};
+    unset.sType = VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR;
+    std::vector<VkCooperativeMatrixPropertiesKHR> offered(n, unset);
+    AUSPEX_TRY(vk_status(vk.GetPhysicalDeviceCooperativeMatrixPropertiesKHR(physical_device, &n, offered.data()), call));
+    offered.resize(n);
+    auto fits = [](uint32_t edge) { return edge == 8 || edge == 16; };
+    DeviceCaps::MatrixTile best;
+    for (const VkCooperativeMatrixPropertiesKHR& p : offered) {
+        const bool halves = p.AType == VK_COMPONENT_TYPE_FLOAT16_KHR && p.BType == VK_COMPONENT_TYPE_FLOAT16_KHR &&
+                            p.CType == VK_COMPONENT_TYPE_FLOAT32_KHR && p.ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR;
+        if (!halves || p.saturatingAccumulation || p.scope != VK_SCOPE_SUBGROUP_KHR || !fits(p.MSize) || !fits(p.NSize) || !fits(p.KSize)) continue;
+        if (p.MSize * p.NSize * p.KSize > best.m * best.n * best.k) best = {p.MSize, p.NSize, p.KSize};
+    }
+    return best;
+}
+} // namespace
+
 Result<DeviceCaps> probe_caps(const VkFunctions& vk, VkPhysicalDevice physical_device, uint32_t queue_family) {
     AUSPEX_TRY_ASSIGN(extensions, device_extensions(vk, physical_device));
 
@@ -124,6 +161,12 @@ Result<DeviceCaps> probe_caps(const VkFunctions& vk, VkPhysicalDevice physical_d
                                      (size_control.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
     }
     caps.shader_int64 = features.features.shaderInt64 == VK_TRUE;
+    // Cores of 1.2 carry the memory model and f16 arithmetic; no older device has matrices.
+    if (plain.apiVersion >= VK_API_VERSION_1_2 && has_extension(extensions, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME) &&
+        vk.GetPhysicalDeviceCooperativeMatrixPropertiesKHR) {
+        AUSPEX_TRY_ASSIGN(tile, probe_matrix(vk, physical_device));
+        caps.matrix = tile;
+    }
     caps.max_storage_buffer_range = limits.maxStorageBufferRange;
     caps.max_allocation_bytes = maintenance3.maxMemoryAllocationSize;
     caps.max_allocations = limits.maxMemoryAllocationCount;

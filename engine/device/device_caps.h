@@ -26,6 +26,13 @@ struct DeviceCaps {
 
     bool shader_int64 = false;          // enabled
 
+    // Matrix units as VK_KHR_cooperative_matrix offers them to a subgroup: (m, k) · (k, n) of f16, summed in f32. All 0:
+    // none, or not enabled, or without the Vulkan memory model and f16 arithmetic, which shaders need beside them.
+    struct MatrixTile {
+        uint32_t m = 0, n = 0, k = 0;
+        explicit operator bool() const { return k != 0; }
+    } matrix;
+
     uint64_t max_storage_buffer_range = 0; // bytes
     uint64_t max_allocation_bytes = 0;
     uint32_t max_allocations = 0;
@@ -49,7 +56,7 @@ struct DeviceCaps {
 Result<std::vector<VkExtensionProperties>> device_extensions(const VkFunctions& vk, VkPhysicalDevice physical_device);
 
 // Storage buffers that the kernel with the most of them binds; the specification guarantees only 4, devices offer more.
-constexpr uint32_t kMostBindings = 8;
+constexpr uint32_t kMostBindings = 9;
 
 // Every number of `caps` except what depends on enabled features: those are offered, not yet enabled.
 Result<DeviceCaps> probe_caps(const VkFunctions& vk, VkPhysicalDevice physical_device, uint32_t queue_family);

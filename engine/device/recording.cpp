@@ -76,6 +76,7 @@ void Recording::memory_barrier(VkPipelineStageFlags from, VkAccessFlags wrote, V
 }
 
 void Recording::barrier() {
+    n_barriers_ += 1;
     memory_barrier(kCompute, kShaderAccess, kComputeAndIndirect, kShaderAccess | VK_ACCESS_INDIRECT_COMMAND_READ_BIT);
 }
 
@@ -111,6 +112,7 @@ Result<VkDescriptorSet> Recording::allocate_set(const Kernel& kernel) {
 
 void Recording::record_dispatch(const Kernel& kernel, const void* args, size_t args_bytes, const BufferView* bindings, size_t count) {
     if (!ok()) return;
+    n_dispatches_ += 1;
     if (count != kernel.n_bindings() || args_bytes != kernel.args_bytes())
         return fail({Code::internal, "kernel " + kernel.name() + " takes " + std::to_string(kernel.n_bindings()) +
                                          " buffers and " + std::to_string(kernel.args_bytes()) + " bytes of arguments"});

@@ -56,6 +56,19 @@ class Recording {
     void begin_region(const char* name);
     void end_region();
 
+    // While on, what follows a stage() up to the next one, or to end_stages(), is a region of that name; else these do nothing.
+    // For tools that look into a pass: the timestamps between stages cost time themselves.
+    void time_stages(bool on) { times_stages_ = on; }
+    void stage(const char* name) {
+        end_stages();
+        if (times_stages_) begin_region(name);
+        stage_open_ = times_stages_;
+    }
+    void end_stages() {
+        if (stage_open_) end_region();
+        stage_open_ = false;
+    }
+
     // Remembers a failure that happened while recording (a kernel that could not be built).
     void fail(Status status) {
         if (status_.ok()) status_ = std::move(status);
@@ -67,6 +80,8 @@ class Recording {
     Device& device() const { return *device_; }
     uint32_t n_segments() const { return static_cast<uint32_t>(segments_.size()); }
     VkCommandBuffer segment(uint32_t index) const { return segments_[index]; }
+    uint32_t n_dispatches() const { return n_dispatches_; } // so far
+    uint32_t n_barriers() const { return n_barriers_; }     // … of barrier()
 
     struct RegionTime {
         const char* name;
@@ -99,6 +114,8 @@ class Recording {
     };
     std::vector<Region> regions_;
     bool region_open_ = false;
+    bool times_stages_ = false, stage_open_ = false;
+    uint32_t n_dispatches_ = 0, n_barriers_ = 0;
 };
 
 } // namespace auspex

@@ -19,6 +19,9 @@ const char* VkFunctions::load_instance(VkInstance instance) {
     if (!name) return "vk" #name;
     AUSPEX_VK_INSTANCE(AUSPEX_VK_LOAD)
 #undef AUSPEX_VK_LOAD
+#define AUSPEX_VK_LOAD(name) name = reinterpret_cast<PFN_vk##name>(GetInstanceProcAddr(instance, "vk" #name));
+    AUSPEX_VK_INSTANCE_OPTIONAL(AUSPEX_VK_LOAD)
+#undef AUSPEX_VK_LOAD
     return nullptr;
 }
 

@@ -2,8 +2,7 @@
 // nothing is linked, nothing is global, and tests can put their own functions in between.
 #pragma once
 
-#define VK_NO_PROTOTYPES
-#include <vulkan/vulkan_core.h>
+#include "device/vk_cooperative_matrix.h"
 
 namespace auspex {
 
@@ -13,6 +12,7 @@ namespace auspex {
     X(DestroyInstance) X(EnumeratePhysicalDevices) X(GetPhysicalDeviceProperties) X(GetPhysicalDeviceProperties2)      \
     X(GetPhysicalDeviceFeatures2) X(GetPhysicalDeviceMemoryProperties2) X(GetPhysicalDeviceQueueFamilyProperties)       \
     X(EnumerateDeviceExtensionProperties) X(CreateDevice) X(GetDeviceProcAddr)
+#define AUSPEX_VK_INSTANCE_OPTIONAL(X) X(GetPhysicalDeviceCooperativeMatrixPropertiesKHR)
 #define AUSPEX_VK_DEVICE(X)                                                                                            \
     X(DestroyDevice) X(GetDeviceQueue) X(QueueSubmit)                                                                 \
     X(AllocateMemory) X(FreeMemory) X(MapMemory) X(CreateBuffer) X(DestroyBuffer) X(GetBufferMemoryRequirements)       \
@@ -33,6 +33,7 @@ struct VkFunctions {
 #define AUSPEX_VK_MEMBER(name) PFN_vk##name name = nullptr;
     AUSPEX_VK_GLOBAL(AUSPEX_VK_MEMBER)
     AUSPEX_VK_INSTANCE(AUSPEX_VK_MEMBER)
+    AUSPEX_VK_INSTANCE_OPTIONAL(AUSPEX_VK_MEMBER)
     AUSPEX_VK_DEVICE(AUSPEX_VK_MEMBER)
     AUSPEX_VK_OPTIONAL(AUSPEX_VK_MEMBER)
 #undef AUSPEX_VK_MEMBER

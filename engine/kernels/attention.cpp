@@ -9,13 +9,13 @@
 namespace auspex {
 
 void record_attention(Recorder& to, const AttentionShape& shape, BufferView qkv, BufferView rows, BufferView pages,
-                      BufferView k, BufferView v, BufferView partials, uint32_t max_splits, BufferView counts) {
+                      BufferView k, BufferView v, BufferView partials, uint32_t max_splits, BufferView counts, const CombineBuffers* combine) {
     const Kernel* kernel = to.kernel({"attention",
-                                      6,
+                                      8,
                                       sizeof(gpu::AttentionArgs),
                                       true,
                                       {to.tuning().lanes, shape.head_dim, shape.n_heads / shape.n_kv_heads,
-                                       cache_type(shape.cache_dtype)},
+                                       cache_type(shape.cache_dtype), combine ? 1u : 0u},
                                       "attention.wide"});
     if (!kernel) return;
     to.cmd.dispatch_indirect(*kernel, counts,
@@ -27,7 +27,7 @@ void record_attention(Recorder& to, const AttentionShape& shape, BufferView qkv,
                                                 .split = to.tuning().attention_split,
                                                 .max_splits = max_splits,
                                                 .scale = 1.0f / std::sqrt(static_cast<float>(shape.head_dim))},
-                             {qkv, rows, pages, k, v, partials});
+                             {qkv, rows, pages, k, v, partials, combine ? combine->y : partials, combine ? combine->done : partials});
 }
 
 void record_combine(Recorder& to, const AttentionShape& shape, BufferView partials, BufferView rows, BufferView y,

@@ -7,8 +7,15 @@ namespace auspex {
 
 // qkv, rows, pages, k, v as in rope_append, with q rotated. partials: (n_rows, n_heads, max_splits, head_dim + 2) f32.
 // counts: the indirect grid {splits, n_kv_heads, n_rows}, written by rows.comp or replay_rows.comp.
+// combine: attention joins the splits as well, with the bits of record_combine, and leaves inactive rows of y as they are;
+// null: it does not.
+struct CombineBuffers {
+    BufferView y;    // (n_rows, n_heads · head_dim) f32
+    BufferView done; // (n_rows, n_kv_heads) uint, zero before and after
+};
 void record_attention(Recorder& to, const AttentionShape& shape, BufferView qkv, BufferView rows, BufferView pages,
-                      BufferView k, BufferView v, BufferView partials, uint32_t max_splits, BufferView counts);
+                      BufferView k, BufferView v, BufferView partials, uint32_t max_splits, BufferView counts,
+                      const CombineBuffers* combine = nullptr);
 
 // y: (n_rows, n_heads · head_dim) f32; inactive rows become zeros.
 void record_combine(Recorder& to, const AttentionShape& shape, BufferView partials, BufferView rows, BufferView y,

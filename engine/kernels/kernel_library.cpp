@@ -39,7 +39,7 @@ KernelLibrary::~KernelLibrary() {
 Result<const Kernel*> KernelLibrary::get(const KernelId& id) {
     bool wide = tuning_.wide && !id.wide_variant.empty();
     bool by_shuffles = wide || (id.has_subgroup_variant && tuning_.subgroup);
-    std::string shader = wide ? id.wide_variant : std::string(id.shader) + (by_shuffles ? ".subgroup" : "");
+    std::string shader = wide ? id.wide_variant : id.shader + (by_shuffles ? ".subgroup" : "");
     std::string key = shader;
     for (uint32_t constant : id.constants) key += "," + std::to_string(constant);
     auto found = kernels_.find(key);
@@ -51,7 +51,7 @@ Result<const Kernel*> KernelLibrary::get(const KernelId& id) {
     desc.n_bindings = id.n_bindings;
     desc.args_bytes = id.args_bytes;
     desc.constants = id.constants;
-    desc.subgroup_size = by_shuffles ? tuning_.pinned_subgroup_size : 0;
+    desc.subgroup_size = by_shuffles || id.full_subgroups ? tuning_.pinned_subgroup_size : 0;
     AUSPEX_TRY_ASSIGN(kernel, Kernel::create(*device_, desc, cache_));
     auto [at, inserted] = kernels_.emplace(key, std::make_unique<Kernel>(std::move(kernel)));
     return static_cast<const Kernel*>(at->second.get());

@@ -14,12 +14,13 @@
 namespace auspex {
 
 struct KernelId {
-    const char* shader;              // stem of the .comp file
+    std::string shader;              // stem of the .comp file, and what is built of it ("matvec.quant")
     uint32_t n_bindings;
     uint32_t args_bytes;
     bool has_subgroup_variant = false; // "<shader>.subgroup" exists: reductions by shuffles
     std::vector<uint32_t> constants;   // specialization constants 0…n-1
     std::string wide_variant = {};     // the variant for devices that are tuned to wide ones; empty: none
+    bool full_subgroups = false;       // needs subgroups of tuning's size, though it reduces nothing by shuffles
 };
 
 class KernelLibrary {

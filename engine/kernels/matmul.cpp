@@ -1,9 +1,11 @@
-// Records the prompt kernel.
+// Records the prompt kernels: by rows, tiles or matrix units, as the device is tuned.
 #include "kernels/matmul.h"
 
 #include "base/checked.h"
 #include "kernels/matvec.h"
 #include "shared/matmul_args.h"
+
+#include <algorithm>
 
 namespace auspex {
 
@@ -11,19 +13,22 @@ void record_matmul(Recorder& to, const Tensor& weight, BufferView x, BufferView 
                    uint32_t y_first) {
     const Tuning& tuning = to.tuning();
     if (tuning.prompt_by_rows) return record_matvec(to, weight, x, y, n_rows, y_stride, add, y_first);
-    constexpr uint32_t kOuts = 2; // per invocation
-    uint32_t local = tuning.lanes;
-    const Kernel* kernel = to.kernel({is_quantized(weight.dtype) ? "matmul.quant" : "matmul",
-                                      3,
-                                      sizeof(gpu::MatmulArgs),
-                                      false,
-                                      {local, static_cast<uint32_t>(weight.dtype), add ? 1u : 0u, tuning.matmul_rows, kOuts}});
+    const uint32_t format = static_cast<uint32_t>(weight.dtype), adds = add ? 1 : 0;
+    KernelId id = {is_quantized(weight.dtype) ? "matmul.quant" : "matmul", 3, sizeof(gpu::MatmulArgs), false, {format, adds}};
+    uint32_t rows = gpu::kMatmulTile, outs = gpu::kMatmulTile; // of a workgroup
+    if (tuning.matmul_parts > 0) {
+        id.shader = is_quantized(weight.dtype) ? "matmul_matrix.quant" : "matmul_matrix";
+        const bool one_part = tuning.matmul_parts == 1 || weight.dtype == DType::f16 || weight.dtype == DType::bf16;
+        const uint32_t own_outs = std::max(tuning.matrix.n, one_part ? tuning.matrix_outs : tuning.matrix_outs / 2);
+        id.constants = {4 * tuning.lanes, format, adds, tuning.matrix.m, tuning.matrix.n, tuning.matrix.k, tuning.matmul_parts, tuning.matrix_rows, own_outs};
+        id.full_subgroups = true;
+        rows = 2 * tuning.matrix_rows;
+        outs = 2 * own_outs;
+    }
+    const Kernel* kernel = to.kernel(id);
     if (!kernel) return;
-    uint32_t max_x = to.cmd.device().caps.max_groups[0];
     for (const Shard& shard : weight.shards) {
-        uint32_t groups = ceil_div(shard.n_rows, local * kOuts);
-        Groups grid = {std::min(groups, max_x), ceil_div(groups, std::min(groups, max_x)), ceil_div(n_rows, tuning.matmul_rows)};
-        to.cmd.dispatch(*kernel, grid,
+        to.cmd.dispatch(*kernel, {ceil_div(n_rows, rows), ceil_div(shard.n_rows, outs), 1},
                         gpu::MatmulArgs{.k_steps = weight.steps(),
                                         .n_out = shard.n_rows,
                                         .first_out = y_first + shard.first_row,

@@ -1,4 +1,4 @@
-// The prompt kernel: as matvec, for many rows at once; its bits differ from the row family's, never between chunkings.
+// The prompt kernels: as matvec, for many rows at once; their bits differ from the row family's, never between chunkings.
 #pragma once
 
 #include "kernels/kernel_library.h"
@@ -6,7 +6,11 @@
 
 namespace auspex {
 
-// x: (n_rows, weight.padded_cols) f32 with zero padding; y: f32, row r at y_first + r · y_stride. add: y += instead of y =.
+// Whether record_matmul multiplies what record_split_halves made of x instead of x.
+inline bool matmul_wants_halves(const Tuning& tuning) { return !tuning.prompt_by_rows && tuning.matmul_parts > 0; }
+
+// x: (n_rows, weight.padded_cols) f32 with zero padding, or its halves; y: f32, row r at y_first + r · y_stride.
+// add: y += instead of y =.
 void record_matmul(Recorder& to, const Tensor& weight, BufferView x, BufferView y, uint32_t n_rows, uint32_t y_stride, bool add,
                    uint32_t y_first = 0);
 

@@ -1,13 +1,10 @@
-// Records the row family: one dispatch per shard, rows in tiles of a built row count.
-#include "kernels/matvec.h"
-
-#include "base/checked.h"
-#include "shared/matvec_args.h"
+// Chooses the variant for a row count and records one dispatch per shard.
+#include "kernels/matvec_family.h"
 
 namespace auspex {
 
 namespace {
-// Outputs per workgroup of the wide variants, as shaders/variants.cmake has them.
+// The ".wide" variants are built with these many outputs: shaders/variants.cmake has them.
 uint32_t wide_outs(bool quant, uint32_t tile) {
     return !quant && tile <= 8 ? 16 : 8;
 }
@@ -20,33 +17,36 @@ uint32_t matvec_tile_rows(const Tuning& tuning, DType dtype, uint32_t n_rows) {
     return rows.back();
 }
 
-void record_matvec(Recorder& to, const Tensor& weight, BufferView x, BufferView y, uint32_t n_rows, uint32_t y_stride, bool add,
-                   uint32_t y_first) {
+MatvecKernel matvec_kernel(Recorder& to, const char* shader, const char* suffix, const Tensor& weight, uint32_t n_rows, uint32_t n_bindings,
+                           uint32_t args_bytes, std::initializer_list<uint32_t> own_constants) {
     const Tuning& tuning = to.tuning();
     const bool quant = is_quantized(weight.dtype);
-    uint32_t tile = matvec_tile_rows(tuning, weight.dtype, n_rows);
-    uint32_t outs = tuning.wide ? wide_outs(quant, tile) : tuning.matvec_outs;
-    uint32_t lanes = tuning.lanes, teams = tuning.matvec_teams;
-    const Kernel* kernel = to.kernel({quant ? "matvec.quant" : "matvec",
-                                      3,
-                                      sizeof(gpu::MatvecArgs),
-                                      true,
-                                      {lanes * teams, lanes, teams, static_cast<uint32_t>(weight.dtype), add ? 1u : 0u, tile, outs},
-                                      (quant ? "matvec.quant.wide.rows" : "matvec.wide.rows") + std::to_string(tile)});
-    if (!kernel) return;
-    uint32_t max_x = to.cmd.device().caps.max_groups[0];
-    for (const Shard& shard : weight.shards) {
-        uint32_t groups = ceil_div(shard.n_rows, outs * teams);
-        Groups grid = {std::min(groups, max_x), ceil_div(groups, std::min(groups, max_x)), ceil_div(n_rows, tile)};
-        to.cmd.dispatch(*kernel, grid,
-                        gpu::MatvecArgs{.k_steps = weight.steps(),
-                                        .n_out = shard.n_rows,
-                                        .first_out = y_first + shard.first_row,
-                                        .n_rows = n_rows,
-                                        .x_row_stride = weight.padded_cols / 4,
-                                        .y_stride = y_stride},
-                        {shard.buffer.view(), x, y});
-    }
+    const uint32_t tile = matvec_tile_rows(tuning, weight.dtype, n_rows);
+    const uint32_t outs = tuning.wide ? wide_outs(quant, tile) : tuning.matvec_outs;
+    const uint32_t lanes = tuning.lanes, teams = tuning.matvec_teams;
+    const std::string name = std::string(shader) + (quant ? ".quant" : "") + suffix;
+    std::vector<uint32_t> constants = {lanes * teams, lanes, teams, static_cast<uint32_t>(weight.dtype), tile, outs};
+    constants.insert(constants.end(), own_constants);
+    return {to.kernel({name, n_bindings, args_bytes, true, std::move(constants), name + ".wide.rows" + std::to_string(tile)}), tile, outs * teams};
+}
+
+void record_matvec(Recorder& to, const Tensor& weight, BufferView x, BufferView y, uint32_t n_rows, uint32_t y_stride, bool add,
+                   uint32_t y_first) {
+    const MatvecKernel matvec = matvec_kernel(to, "matvec", "", weight, n_rows, 3, sizeof(gpu::MatvecArgs), {add ? 1u : 0u});
+    if (!matvec.kernel) return;
+    const auto common = family_args<gpu::MatvecArgs>(y_stride, {.x = x, .weight = {}, .width = 0, .eps = 0, .n_rows = n_rows});
+    for_each_shard(to, matvec, weight, n_rows, y_first, common, [&](Groups grid, const gpu::MatvecArgs& args, BufferView shard) {
+        to.cmd.dispatch(*matvec.kernel, grid, args, {shard, x, y});
+    });
+}
+
+void record_normed_matvec(Recorder& to, const Tensor& weight, const NormedRows& rows, BufferView y, uint32_t y_stride, uint32_t y_first) {
+    const MatvecKernel matvec = matvec_kernel(to, "matvec", ".norm", weight, rows.n_rows, 4, sizeof(gpu::MatvecArgs), {0});
+    if (!matvec.kernel) return;
+    const auto common = family_args<gpu::MatvecArgs>(y_stride, rows);
+    for_each_shard(to, matvec, weight, rows.n_rows, y_first, common, [&](Groups grid, const gpu::MatvecArgs& args, BufferView shard) {
+        to.cmd.dispatch(*matvec.kernel, grid, args, {shard, rows.x, y, rows.weight});
+    });
 }
 
 } // namespace auspex

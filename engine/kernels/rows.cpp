@@ -22,14 +22,15 @@ void record_rows(Recorder& to, const RoundRows& buffers, const RoundRowsShape& s
 }
 
 void record_replay_rows(Recorder& to, BufferView list, BufferView history, BufferView rows, BufferView counts, uint32_t n_rows,
-                        uint32_t history_stride, uint32_t n_kv_heads) {
+                        uint32_t history_stride, uint32_t n_kv_heads, uint32_t attention_rows) {
     const Kernel* kernel = to.kernel({"replay_rows", 4, sizeof(gpu::ReplayRowsArgs), false, {}});
     if (!kernel) return;
     to.cmd.dispatch(*kernel, {1, 1, 1},
                     gpu::ReplayRowsArgs{.n_rows = n_rows,
                                         .history_stride = history_stride,
                                         .split = to.tuning().attention_split,
-                                        .n_kv_heads = n_kv_heads},
+                                        .n_kv_heads = n_kv_heads,
+                                        .attention_rows = attention_rows},
                     {list, history, rows, counts});
 }
 

@@ -26,8 +26,8 @@ struct RoundRowsShape {
 
 void record_rows(Recorder& to, const RoundRows& buffers, const RoundRowsShape& shape);
 
-// list: (n_rows, 2) uint; counts: 3 uint.
+// list: (n_rows, 2) uint; counts: 3 uint. A workgroup of the attention to come takes attention_rows rows.
 void record_replay_rows(Recorder& to, BufferView list, BufferView history, BufferView rows, BufferView counts, uint32_t n_rows,
-                        uint32_t history_stride, uint32_t n_kv_heads);
+                        uint32_t history_stride, uint32_t n_kv_heads, uint32_t attention_rows = 1);
 
 } // namespace auspex

@@ -14,8 +14,12 @@ struct Tuning {
     uint32_t lanes = 32;            // invocations that share one reduction; a power of two
     uint32_t attention_split = 128; // keys per attention split, a multiple of the page size
     bool prompt_by_rows = false;    // prompts go through the row family: CPUs have no use for another tile shape
+    uint32_t matmul_parts = 0;      // f16 parts of an activation on matrix units: 2 are as good as f32, 1 is half the work; 0: none
+    DeviceCaps::MatrixTile matrix;  // of the units that they use
+    bool prompt_attention = false;  // attention of prompts by tiles of rows, where prompts do not go by rows
 
     // Bit-neutral.
+    bool attention_combines = true;           // the last workgroup of attention joins the splits: no stage of its own
     bool subgroup = false;                    // reductions by shuffles; lanes is the pinned subgroup size
     uint32_t pinned_subgroup_size = 0;        // 0: the device has one size, or shared memory is used
     bool wide = false;                        // the ".wide" variants: shuffles, 64-bit fetches, unrolled at build time
@@ -24,7 +28,9 @@ struct Tuning {
     std::vector<uint32_t> matvec_rows;        // row counts built, ascending; larger passes run in tiles of the last
     std::vector<uint32_t> matvec_quant_rows;  // … for quantised weights
     uint32_t vocab_threads = 256;             // invocations per workgroup of what only counts or compares logits: 8 to 256
-    uint32_t matmul_rows = 16;                // rows per invocation of the prompt kernel (its one tile shape)
+
+    uint32_t matrix_rows = 32;                // rows and outputs of a subgroup on matrix units
+    uint32_t matrix_outs = 64;
 
     std::string numerics_id() const;
 };

@@ -1,18 +1,28 @@
 // Touvron et al. 2023, figure by figure: embed, then per layer attention and feed-forward with pre-normalisation, head.
 #include "model/llama_forward.h"
 
-#include "kernels/attention.h"
 #include "kernels/embed.h"
+#include "kernels/gate_up.h"
 #include "kernels/matmul.h"
 #include "kernels/matvec.h"
+#include "kernels/prompt_attention.h"
+#include "kernels/qkv.h"
 #include "kernels/rmsnorm.h"
+#include "kernels/split_halves.h"
 #include "kernels/swiglu.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace auspex {
 
 namespace {
+
+// Bytes of the widest input of a linear layer, as halves.
+uint64_t halves_bytes_per_row(const LlamaConfig& c, const Tuning& tuning) {
+    if (!matmul_wants_halves(tuning)) return 0;
+    return halves_bytes(std::max({padded_width(c.hidden_size), padded_width(c.ffn_size), c.n_heads * c.head_dim}));
+}
 
 // cos and sin of position · frequency, in double and rounded once.
 std::vector<float> make_rope_table(const LlamaConfig& config, uint32_t max_context) {
@@ -32,8 +42,9 @@ std::vector<float> make_rope_table(const LlamaConfig& config, uint32_t max_conte
 
 uint64_t LlamaModel::activation_bytes_per_row(const LlamaConfig& c, const Tuning& tuning, uint32_t max_context) {
     uint64_t splits = ceil_div(max_context, tuning.attention_split);
-    return 4ull * (2ull * padded_width(c.hidden_size) + uint64_t(2 * c.n_heads + 2 * c.n_kv_heads) * c.head_dim +
-                   uint64_t(c.n_heads) * splits * (c.head_dim + 2) + 3ull * padded_width(c.ffn_size));
+    return halves_bytes_per_row(c, tuning) +
+           4ull * (2ull * padded_width(c.hidden_size) + uint64_t(2 * c.n_heads + 2 * c.n_kv_heads) * c.head_dim +
+                   uint64_t(c.n_heads) * splits * (c.head_dim + 2) + c.n_kv_heads + 3ull * padded_width(c.ffn_size));
 }
 
 Result<std::unique_ptr<LlamaModel>> LlamaModel::create(Device& device, MemoryPool& memory, Uploader& uploader,
@@ -59,9 +70,11 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::create(Device& device, MemoryPoo
     AUSPEX_TRY(make(a.normed, padded_width(c.hidden_size)));
     AUSPEX_TRY(make(a.qkv, uint64_t(c.n_heads + 2 * c.n_kv_heads) * c.head_dim));
     AUSPEX_TRY(make(a.partials, uint64_t(c.n_heads) * model->max_splits_ * (c.head_dim + 2)));
+    AUSPEX_TRY(make(a.splits_done, c.n_kv_heads));
     AUSPEX_TRY(make(a.attended, uint64_t(c.n_heads) * c.head_dim));
     AUSPEX_TRY(make(a.gate_up, 2ull * c.ffn_size));
     AUSPEX_TRY(make(a.ffn, padded_width(c.ffn_size)));
+    if (const uint64_t bytes = halves_bytes_per_row(c, tuning)) AUSPEX_TRY(make(a.halves, bytes / 4));
 
     std::vector<float> table = make_rope_table(c, cache.max_rows);
     AUSPEX_TRY_ASSIGN(rope_table, memory.create(table.size() * 4, MemoryUse::device));
@@ -73,55 +86,130 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::create(Device& device, MemoryPoo
 void LlamaModel::record_linear(Recorder& to, const Pass& pass, const Linear& weight, const Buffer& x, const Buffer& y,
                                uint32_t y_stride, bool add) const {
     uint32_t first = 0;
+    const bool halves = pass.kind == PassKind::prompt && matmul_wants_halves(to.tuning());
+    if (halves) {
+        record_split_halves(to, x.view(), activations_.halves.view(), pass.n_rows, weight.parts.at(0).padded_cols);
+        to.cmd.barrier();
+    }
     for (const Tensor& part : weight.parts) { // they write beside each other
         auto record = pass.kind == PassKind::prompt ? record_matmul : record_matvec;
-        record(to, part, x.view(), y.view(), pass.n_rows, y_stride, add, first);
+        record(to, part, halves ? activations_.halves.view() : x.view(), y.view(), pass.n_rows, y_stride, add, first);
         first += part.rows;
     }
     to.cmd.barrier();
 }
 
 void LlamaModel::record_embedding(Recorder& to, const Pass& pass) const {
+    to.cmd.stage("embedding");
     record_embed(to, weights_.embedding, pass.rows, pass.n_rows, activations_.x.view(), padded_width(config().hidden_size));
     to.cmd.barrier();
 }
 
-void LlamaModel::record_layers(Recorder& to, const Pass& pass, uint32_t begin, uint32_t end) const {
+NormedRows LlamaModel::normed(const Pass& pass, const Buffer& norm) const {
+    return {.x = activations_.x.view(), .weight = norm.view(), .width = config().hidden_size, .eps = config().rms_eps, .n_rows = pass.n_rows};
+}
+
+void LlamaModel::record_attention_input(Recorder& to, const Pass& pass, uint32_t i) const {
     const LlamaConfig& c = config();
     const Activations& a = activations_;
-    const AttentionShape attention = cache_->attention_shape();
-    const RmsnormShape norm = {.width = c.hidden_size, .n_rows = pass.n_rows, .eps = c.rms_eps};
-    const uint32_t d = padded_width(c.hidden_size);
-    for (uint32_t i = begin; i < end; ++i) {
-        const LlamaLayer& layer = weights_.layers[i];
-        record_rmsnorm(to, a.x.view(), layer.attention_norm.view(), a.normed.view(), norm);
+    const LlamaLayer& layer = weights_.layers[i];
+    const AttentionShape shape = cache_->attention_shape();
+    const QkvBuffers buffers = {a.qkv.view(), pass.rows, rope_table_.view(), cache_->page_table(), cache_->k(i), cache_->v(i)};
+    const uint32_t width = (c.n_heads + 2 * c.n_kv_heads) * c.head_dim;
+    const NormedRows x = normed(pass, layer.attention_norm);
+    to.cmd.stage("qkv");
+    if (pass.by_rows(to) && shape.cache_dtype != DType::q8_0) {
+        uint32_t first = 0;
+        for (const Tensor& part : layer.qkv.parts) {
+            record_qkv(to, part, x, shape, buffers, first);
+            first += part.rows;
+        }
+        return to.cmd.barrier();
+    }
+    if (pass.by_rows(to)) {
+        uint32_t first = 0;
+        for (const Tensor& part : layer.qkv.parts) {
+            record_normed_matvec(to, part, x, a.qkv.view(), width, first);
+            first += part.rows;
+        }
         to.cmd.barrier();
-        record_linear(to, pass, layer.qkv, a.normed, a.qkv, (c.n_heads + 2 * c.n_kv_heads) * c.head_dim, false);
-        record_rope_append(to, attention, a.qkv.view(), pass.rows, rope_table_.view(), cache_->page_table(), cache_->k(i),
-                           cache_->v(i), pass.n_rows);
+    } else {
+        record_rmsnorm(to, x.x, x.weight, a.normed.view(), {.width = x.width, .n_rows = x.n_rows, .eps = x.eps});
         to.cmd.barrier();
-        record_attention(to, attention, a.qkv.view(), pass.rows, cache_->page_table(), cache_->k(i), cache_->v(i),
-                         a.partials.view(), max_splits_, pass.counts);
-        to.cmd.barrier();
-        record_combine(to, attention, a.partials.view(), pass.rows, a.attended.view(), max_splits_, pass.n_rows);
-        to.cmd.barrier();
-        record_linear(to, pass, layer.output, a.attended, a.x, d, true);
+        record_linear(to, pass, layer.qkv, a.normed, a.qkv, width, false);
+    }
+    to.cmd.stage("rope+append");
+    record_rope_append(to, shape, buffers.qkv, buffers.rows, buffers.table, buffers.pages, buffers.k, buffers.v, pass.n_rows);
+    to.cmd.barrier();
+}
 
-        record_rmsnorm(to, a.x.view(), layer.ffn_norm.view(), a.normed.view(), norm);
+void LlamaModel::record_attention_output(Recorder& to, const Pass& pass, uint32_t i) const {
+    const Activations& a = activations_;
+    const AttentionShape shape = cache_->attention_shape();
+    const CombineBuffers combine = {a.attended.view(), a.splits_done.view()};
+    const bool combines = pass.by_rows(to) && to.tuning().attention_combines;
+    to.cmd.stage("attention");
+    if (pass.by_rows(to))
+        record_attention(to, shape, a.qkv.view(), pass.rows, cache_->page_table(), cache_->k(i), cache_->v(i), a.partials.view(), max_splits_,
+                         pass.counts, combines ? &combine : nullptr);
+    else
+        record_prompt_attention(to, shape, a.qkv.view(), pass.rows, cache_->page_table(), cache_->k(i), cache_->v(i), a.partials.view(),
+                                max_splits_, pass.counts, pass.n_rows);
+    to.cmd.barrier();
+    if (combines) return;
+    to.cmd.stage("combine");
+    record_combine(to, shape, a.partials.view(), pass.rows, a.attended.view(), max_splits_, pass.n_rows);
+    to.cmd.barrier();
+}
+
+void LlamaModel::record_ffn_input(Recorder& to, const Pass& pass, const LlamaLayer& layer) const {
+    const LlamaConfig& c = config();
+    const Activations& a = activations_;
+    const NormedRows x = normed(pass, layer.ffn_norm);
+    to.cmd.stage("gate_up");
+    if (pass.by_rows(to) && layer.gate_up_in_pairs()) {
+        record_gate_up(to, layer.gate_up.parts[0], x, a.ffn.view(), padded_width(c.ffn_size));
+        return to.cmd.barrier();
+    }
+    if (pass.by_rows(to)) {
+        uint32_t first = 0;
+        for (const Tensor& part : layer.gate_up.parts) {
+            record_normed_matvec(to, part, x, a.gate_up.view(), 2 * c.ffn_size, first);
+            first += part.rows;
+        }
+        to.cmd.barrier();
+    } else {
+        record_rmsnorm(to, x.x, x.weight, a.normed.view(), {.width = x.width, .n_rows = x.n_rows, .eps = x.eps});
         to.cmd.barrier();
         record_linear(to, pass, layer.gate_up, a.normed, a.gate_up, 2 * c.ffn_size, false);
-        record_swiglu(to, a.gate_up.view(), a.ffn.view(), pass.n_rows, c.ffn_size);
-        to.cmd.barrier();
+    }
+    to.cmd.stage("swiglu");
+    record_swiglu(to, a.gate_up.view(), a.ffn.view(), pass.n_rows, c.ffn_size, layer.gate_up_in_pairs());
+    to.cmd.barrier();
+}
+
+void LlamaModel::record_layers(Recorder& to, const Pass& pass, uint32_t begin, uint32_t end) const {
+    const Activations& a = activations_;
+    const uint32_t d = padded_width(config().hidden_size);
+    for (uint32_t i = begin; i < end; ++i) {
+        const LlamaLayer& layer = weights_.layers[i];
+        record_attention_input(to, pass, i);
+        record_attention_output(to, pass, i);
+        to.cmd.stage("output");
+        record_linear(to, pass, layer.output, a.attended, a.x, d, true);
+        record_ffn_input(to, pass, layer);
+        to.cmd.stage("down");
         record_linear(to, pass, layer.down, a.ffn, a.x, d, true);
     }
 }
 
 void LlamaModel::record_head(Recorder& to, BufferView logits, const HeadRows& rows) const {
     const LlamaConfig& c = config();
-    record_rmsnorm(to, activations_.x.view(), weights_.final_norm.view(), activations_.normed.view(),
-                   {.width = c.hidden_size, .n_rows = rows.n, .eps = c.rms_eps, .x_first_row = rows.first_row, .x_row_step = rows.row_step});
-    to.cmd.barrier();
-    record_matvec(to, weights_.head(), activations_.normed.view(), logits, rows.n, rows.logits_stride, false, rows.logits_first);
+    to.cmd.stage("head");
+    record_normed_matvec(to, weights_.head(),
+                  {.x = activations_.x.view(), .weight = weights_.final_norm.view(), .width = c.hidden_size, .eps = c.rms_eps,
+                   .n_rows = rows.n, .first_row = rows.first_row, .row_step = rows.row_step},
+                  logits, rows.logits_stride, rows.logits_first);
     to.cmd.barrier();
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cache/kv_cache.h"
+#include "kernels/matvec.h"
 #include "model/llama_weights.h"
 
 namespace auspex {
@@ -15,6 +16,8 @@ struct Pass {
     BufferView counts; // 3 uint: attention grid
     uint32_t n_rows;
     PassKind kind = PassKind::rows;
+
+    bool by_rows(const Recorder& to) const { return kind == PassKind::rows || to.tuning().prompt_by_rows; }
 };
 
 // Scratch of one pass at a time; models take turns.
@@ -23,9 +26,11 @@ struct Activations {
     Buffer normed;     // (max_rows, padded d) f32
     Buffer qkv;        // (max_rows, n_heads + 2 · n_kv_heads, head_dim) f32
     Buffer partials;   // (max_rows, n_heads, max_splits, head_dim + 2) f32
+    Buffer splits_done; // (max_rows, n_kv_heads) uint, zero between passes
     Buffer attended;   // (max_rows, n_heads · head_dim) f32
-    Buffer gate_up;    // (max_rows, 2, ffn) f32
+    Buffer gate_up;    // (max_rows, 2 · ffn) f32, as the weights' rows lie
     Buffer ffn;        // (max_rows, padded ffn) f32
+    Buffer halves;     // (max_rows) rows of split_halves, as wide as the widest x; only where matmul wants halves
     uint32_t max_rows = 0;
 };
 
@@ -60,6 +65,12 @@ class LlamaModel {
     LlamaModel() = default;
     void record_linear(Recorder& to, const Pass& pass, const Linear& weight, const Buffer& x, const Buffer& y, uint32_t y_stride,
                        bool add) const;
+    NormedRows normed(const Pass& pass, const Buffer& norm) const;
+    // Stages between the residual stream and an op, as few as fit the pass: x to q, k, v with k and v cached; q and the
+    // cache to what the heads say; x to the feed-forward's inner activations.
+    void record_attention_input(Recorder& to, const Pass& pass, uint32_t layer) const;
+    void record_attention_output(Recorder& to, const Pass& pass, uint32_t layer) const;
+    void record_ffn_input(Recorder& to, const Pass& pass, const LlamaLayer& layer) const;
     LlamaWeights weights_;
     std::unique_ptr<KvCache> cache_;
     Activations activations_;

@@ -1,8 +1,10 @@
 // Names to tensors. Everything a file claims is compared with the config before memory is reserved for it.
 #include "model/llama_weights.h"
 
+#include "kernels/random_fill.h"
 #include "tensor/quant_blocks.h"
 
+#include <algorithm>
 #include <span>
 
 namespace auspex {
@@ -26,30 +28,38 @@ Result<const TensorInfo*> expect(const Checkpoint& checkpoint, const std::string
 
 class Loader {
   public:
-    Loader(Device& device, MemoryPool& memory, Uploader& uploader, const Checkpoint& checkpoint)
-        : device_(device), memory_(memory), uploader_(uploader), checkpoint_(checkpoint) {}
+    Loader(Device& device, MemoryPool& memory, Uploader& uploader, const Checkpoint& checkpoint, KernelLibrary* kernels)
+        : device_(device), memory_(memory), uploader_(uploader), checkpoint_(checkpoint), kernels_(kernels) {}
 
-    // Matrices stacked by rows, as (name, rows).
-    using Parts = std::initializer_list<std::pair<std::string, uint32_t>>;
-    Result<Linear> linear(Parts parts, uint32_t cols) {
+    struct Part {
+        std::string name;
+        uint32_t rows;
+        uint32_t rotated_head_dim = 0; // of q and k: the halves of each head go in turn
+    };
+    // Matrices stacked by rows; in_turn: those of one type not behind each other but row by row.
+    Result<Linear> linear(const std::vector<Part>& parts, uint32_t cols, bool in_turn = false) {
         std::vector<const TensorInfo*> infos;
-        for (const auto& [name, rows] : parts) {
-            AUSPEX_TRY_ASSIGN(info, expect(checkpoint_, name, {rows, cols}));
+        for (const Part& part : parts) {
+            AUSPEX_TRY_ASSIGN(info, expect(checkpoint_, part.name, {part.rows, cols}));
             infos.push_back(info);
         }
         Linear stacked;
         for (size_t begin = 0, end = 0; begin < infos.size(); begin = end) {
-            uint32_t rows = 0;
-            for (; end < infos.size() && infos[end]->dtype == infos[begin]->dtype; ++end) rows += static_cast<uint32_t>(infos[end]->shape[0]);
-            AUSPEX_TRY_ASSIGN(tensor, stack(std::span(infos).subspan(begin, end - begin), rows, cols));
+            std::vector<RowSource> rows;
+            for (; end < infos.size() && infos[end]->dtype == infos[begin]->dtype; ++end)
+                for (uint32_t row = 0; row < parts[end].rows; ++row)
+                    rows.push_back({infos[end], source_row(row, parts[end].rotated_head_dim)});
+            if (in_turn && begin == 0 && end == infos.size()) take_turns(rows, infos.size());
+            AUSPEX_TRY_ASSIGN(tensor, gather(infos[begin]->dtype, rows, cols));
+            for (size_t i = begin; i < end; ++i) checkpoint_.release(*infos[i]);
             stacked.parts.push_back(std::move(tensor));
         }
         return stacked;
     }
 
     Result<Tensor> matrix(const std::string& name, uint32_t rows, uint32_t cols) {
-        AUSPEX_TRY_ASSIGN(info, expect(checkpoint_, name, {rows, cols}));
-        return stack(std::span(&info, 1), rows, cols);
+        AUSPEX_TRY_ASSIGN(whole, linear({{name, rows}}, cols));
+        return std::move(whole.parts[0]);
     }
 
     Result<Buffer> vector(const std::string& name, uint32_t width) {
@@ -61,31 +71,64 @@ class Loader {
         AUSPEX_TRY(checkpoint_.read(*info, 0, raw));
         std::vector<float> values(width);
         dequantize_blocks(info->dtype, raw, values);
-        AUSPEX_TRY_ASSIGN(buffer, memory_.create(width * 4ull, MemoryUse::device));
-        AUSPEX_TRY(uploader_.write_and_wait(buffer.view(0, width * 4ull), values.data()));
+        values.resize(padded_width(width), 0.0f);
+        AUSPEX_TRY_ASSIGN(buffer, memory_.create(values.size() * 4, MemoryUse::device));
+        AUSPEX_TRY(uploader_.write_and_wait(buffer.view(0, values.size() * 4), values.data()));
         return buffer;
     }
 
   private:
-    // Tensors of one type.
-    Result<Tensor> stack(std::span<const TensorInfo* const> infos, uint32_t rows, uint32_t cols) {
-        AUSPEX_TRY_ASSIGN(tensor, create_tensor(device_, memory_, infos[0]->dtype, rows, cols));
-        uint32_t first = 0;
-        for (const TensorInfo* info : infos) {
-            const auto n = static_cast<uint32_t>(info->shape[0]);
-            AUSPEX_TRY(upload_rows(uploader_, tensor, first, n, [&](uint64_t offset, std::span<std::byte> out) {
-                return checkpoint_.read(*info, offset, out);
-            }));
-            checkpoint_.release(*info);
-            first += n;
+    struct RowSource {
+        const TensorInfo* info;
+        uint32_t row;
+    };
+    static uint32_t source_row(uint32_t row, uint32_t head_dim) {
+        if (head_dim == 0) return row;
+        const uint32_t i = row % head_dim;
+        return row - i + i / 2 + i % 2 * (head_dim / 2);
+    }
+    // n matrices of equal height behind each other become rows in turn.
+    static void take_turns(std::vector<RowSource>& rows, size_t n) {
+        std::vector<RowSource> behind = std::move(rows);
+        rows.clear();
+        for (size_t i = 0; i < behind.size(); ++i) rows.push_back(behind[i % n * (behind.size() / n) + i / n]);
+    }
+
+    // Row by row from where each lies.
+    Result<Tensor> gather(DType dtype, const std::vector<RowSource>& rows, uint32_t cols) {
+        AUSPEX_TRY_ASSIGN(tensor, create_tensor(device_, memory_, dtype, static_cast<uint32_t>(rows.size()), cols));
+        if (const std::optional<RandomMatrix> random = checkpoint_.made_on_device(*rows[0].info)) { // all of them are, then
+            AUSPEX_TRY(make_on_device(tensor, *random));
+            return tensor;
         }
+        const uint64_t row_bytes = file_row_bytes(dtype, cols);
+        const Uploader::Fill read = [&](uint64_t offset, std::span<std::byte> out) {
+            while (!out.empty()) {
+                const RowSource& source = rows[offset / row_bytes];
+                const uint64_t skip = offset % row_bytes, n = std::min<uint64_t>(out.size(), row_bytes - skip);
+                AUSPEX_TRY(checkpoint_.read(*source.info, source.row * row_bytes + skip, out.first(n)));
+                out = out.subspan(n);
+                offset += n;
+            }
+            return ok_status();
+        };
+        AUSPEX_TRY(upload_rows(uploader_, tensor, 0, tensor.rows, read));
         return tensor;
+    }
+
+    Status make_on_device(const Tensor& tensor, const RandomMatrix& random) {
+        if (!kernels_) return {Code::internal, checkpoint_.name() + ": there are no kernels to make its weights with"};
+        return uploader_.make_and_wait(tensor.bytes(), [&](Recording& cmd) {
+            Recorder to = {cmd, *kernels_};
+            record_random_fill(to, tensor, random.seed, random.spread);
+        });
     }
 
     Device& device_;
     MemoryPool& memory_;
     Uploader& uploader_;
     const Checkpoint& checkpoint_;
+    KernelLibrary* kernels_;
 };
 
 } // namespace
@@ -97,9 +140,9 @@ uint64_t Linear::bytes() const {
 }
 
 uint64_t LlamaWeights::bytes_per_pass() const {
-    uint64_t total = head().bytes() + uint64_t(config.hidden_size) * 4;
+    uint64_t total = head().bytes() + uint64_t(padded_width(config.hidden_size)) * 4;
     for (const LlamaLayer& layer : layers)
-        total += layer.qkv.bytes() + layer.output.bytes() + layer.gate_up.bytes() + layer.down.bytes() + 8ull * config.hidden_size;
+        total += layer.qkv.bytes() + layer.output.bytes() + layer.gate_up.bytes() + layer.down.bytes() + 8ull * padded_width(config.hidden_size);
     return total;
 }
 
@@ -107,24 +150,25 @@ uint64_t LlamaWeights::bytes() const {
     return bytes_per_pass() + (config.tied_embedding ? 0 : embedding.bytes());
 }
 
-Result<LlamaWeights> load_llama_weights(Device& device, MemoryPool& memory, Uploader& uploader, const Checkpoint& checkpoint) {
+Result<LlamaWeights> load_llama_weights(Device& device, MemoryPool& memory, Uploader& uploader, const Checkpoint& checkpoint,
+                                        KernelLibrary* kernels) {
     LlamaWeights weights;
     const LlamaConfig& c = weights.config = checkpoint.config();
     const uint32_t d = c.hidden_size, q = c.n_heads * c.head_dim, kv = c.n_kv_heads * c.head_dim;
-    Loader load(device, memory, uploader, checkpoint);
+    Loader load(device, memory, uploader, checkpoint, kernels);
     AUSPEX_TRY_ASSIGN(embedding, load.matrix("model.embed_tokens.weight", c.vocab_size, d));
     weights.embedding = std::move(embedding);
     for (uint32_t i = 0; i < c.n_layers; ++i) {
         std::string prefix = "model.layers." + std::to_string(i) + ".";
         LlamaLayer layer;
         AUSPEX_TRY_ASSIGN(attention_norm, load.vector(prefix + "input_layernorm.weight", d));
-        AUSPEX_TRY_ASSIGN(qkv, load.linear({{prefix + "self_attn.q_proj.weight", q},
-                                            {prefix + "self_attn.k_proj.weight", kv},
+        AUSPEX_TRY_ASSIGN(qkv, load.linear({{prefix + "self_attn.q_proj.weight", q, c.head_dim},
+                                            {prefix + "self_attn.k_proj.weight", kv, c.head_dim},
                                             {prefix + "self_attn.v_proj.weight", kv}},
                                            d));
         AUSPEX_TRY_ASSIGN(output, load.linear({{prefix + "self_attn.o_proj.weight", d}}, q));
         AUSPEX_TRY_ASSIGN(ffn_norm, load.vector(prefix + "post_attention_layernorm.weight", d));
-        AUSPEX_TRY_ASSIGN(gate_up, load.linear({{prefix + "mlp.gate_proj.weight", c.ffn_size}, {prefix + "mlp.up_proj.weight", c.ffn_size}}, d));
+        AUSPEX_TRY_ASSIGN(gate_up, load.linear({{prefix + "mlp.gate_proj.weight", c.ffn_size}, {prefix + "mlp.up_proj.weight", c.ffn_size}}, d, true));
         AUSPEX_TRY_ASSIGN(down, load.linear({{prefix + "mlp.down_proj.weight", d}}, c.ffn_size));
         layer.attention_norm = std::move(attention_norm);
         layer.qkv = std::move(qkv);

@@ -2,6 +2,7 @@
 // mat-vec reads them, weights kept in the types of the file, which may differ from tensor to tensor.
 #pragma once
 
+#include "kernels/kernel_library.h"
 #include "model/checkpoint/checkpoint.h"
 #include "tensor/upload.h"
 
@@ -14,20 +15,24 @@ struct Linear {
     uint64_t bytes() const;
 };
 
+// Norms: (padded d) f32, zero beyond d.
 struct LlamaLayer {
-    Buffer attention_norm; // (d) f32
-    Linear qkv;            // ((n_heads + 2 · n_kv_heads) · head_dim, d): q, k, v
-    Linear output;         // (d, n_heads · head_dim)
-    Buffer ffn_norm;       // (d) f32
-    Linear gate_up;        // (2 · ffn, d): gate, up
-    Linear down;           // (d, ffn)
+    Buffer attention_norm;
+    Linear qkv;    // ((n_heads + 2 · n_kv_heads) · head_dim, d): q, k, v; in a head of q and k the two elements that
+                   // rotate together are neighbours, not half a head apart as in the file
+    Linear output; // (d, n_heads · head_dim)
+    Buffer ffn_norm;
+    Linear gate_up; // (2 · ffn, d): gate and up rows in turn when they have one type, else gate, up
+    Linear down;    // (d, ffn)
+
+    bool gate_up_in_pairs() const { return gate_up.parts.size() == 1; }
 };
 
 struct LlamaWeights {
     LlamaConfig config;
     Tensor embedding; // (vocab, d)
     std::vector<LlamaLayer> layers;
-    Buffer final_norm; // (d) f32
+    Buffer final_norm; // (padded d) f32
     Tensor lm_head;    // (vocab, d); empty when tied
 
     const Tensor& head() const { return config.tied_embedding ? embedding : lm_head; }
@@ -35,6 +40,8 @@ struct LlamaWeights {
     uint64_t bytes_per_pass() const; // read by one pass of one row: everything but the embedding gather
 };
 
-Result<LlamaWeights> load_llama_weights(Device& device, MemoryPool& memory, Uploader& uploader, const Checkpoint& checkpoint);
+// kernels: make what the checkpoint wants made on the device; null: such a checkpoint is refused.
+Result<LlamaWeights> load_llama_weights(Device& device, MemoryPool& memory, Uploader& uploader, const Checkpoint& checkpoint,
+                                        KernelLibrary* kernels = nullptr);
 
 } // namespace auspex

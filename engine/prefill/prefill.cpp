@@ -1,6 +1,7 @@
 // Records a pass over known tokens.
 #include "prefill/prefill.h"
 
+#include "kernels/prompt_attention.h"
 #include "kernels/rows.h"
 
 namespace auspex {
@@ -8,7 +9,8 @@ namespace auspex {
 void record_replay(Recorder& to, const LlamaModel& model, const ReplayBuffers& buffers, uint32_t n_rows, PassKind kind,
                    uint32_t history_stride) {
     record_replay_rows(to, buffers.list, buffers.history, buffers.rows, buffers.counts, n_rows, history_stride,
-                       model.config().n_kv_heads);
+                       model.config().n_kv_heads,
+                       kind == PassKind::prompt ? prompt_attention_rows(to.tuning(), model.cache().attention_shape()) : 1);
     to.cmd.barrier();
     Pass pass = {.rows = buffers.rows, .counts = buffers.counts, .n_rows = n_rows, .kind = kind};
     model.record_embedding(to, pass);

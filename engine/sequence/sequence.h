@@ -19,7 +19,8 @@ enum class Drafter : uint32_t { none = 0, model = 1, ngram = 2, lookup = 3, host
 // is expected to be fastest.
 enum class DrafterChoice : uint32_t { automatic = 0, none = 1, model = 2, ngram = 3, lookup = 4, hybrid = 5, host = 6 };
 // How drafts are tested; equal kAccept… of shared/slot_state.h. Greedy sampling compares tokens under either.
-enum class AcceptanceRule : uint32_t { rejection = 0, coupled = 1 };
+// simulated: a coin decides, to measure speed at a given acceptance; the text means nothing.
+enum class AcceptanceRule : uint32_t { rejection = 0, coupled = 1, simulated = 2 };
 
 constexpr uint32_t kAutoDraftLen = 0xffffffffu;
 
@@ -41,6 +42,7 @@ struct SamplingParams {
     std::vector<TokenBias> biases = {};
     AcceptanceRule acceptance = AcceptanceRule::rejection;
     float lenience = 1; // Leviathan et al. 2023, A.5; below 1 the text is no longer distributed as the target's
+    float simulated_alpha = 0; // of AcceptanceRule::simulated: the probability with which a draft passes
 
     bool edits_logits() const {
         return repeat_penalty != 1 || presence_penalty != 0 || frequency_penalty != 0 || !biases.empty();

@@ -99,7 +99,7 @@ Status Engine::load_model(const EngineDesc& desc, const Checkpoint& checkpoint, 
             const double part = std::min(1.0, static_cast<double>(done - begin) / bytes);
             desc.progress(progress.first + (progress.second - progress.first) * static_cast<float>(part));
         };
-    auto loaded = load_llama_weights(*device_, *memory_, uploader, checkpoint);
+    auto loaded = load_llama_weights(*device_, *memory_, uploader, checkpoint, kernels_.get());
     uploader.progress = nullptr; // what follows is no weight
     if (!loaded.ok()) return loaded.status();
     uint32_t pages_per_slot = ceil_div(max_context_, kPageSize);
@@ -212,6 +212,9 @@ Status Engine::check_sampling(const SamplingParams& sampling) const {
     if (!(sampling.lenience > 0 && sampling.lenience <= 1)) return wrong("lenience", sampling.lenience, "more than 0, at most 1");
     if (sampling.lenience < 1 && sampling.acceptance == AcceptanceRule::coupled && sampling.temperature > 0)
         return {Code::invalid_argument, "lenience and coupled acceptance were both asked for; expected one of them: coupled text is the plain text"};
+    if (!(sampling.simulated_alpha >= 0 && sampling.simulated_alpha <= 1)) return wrong("the simulated acceptance's alpha", sampling.simulated_alpha, "0 to 1");
+    if (sampling.acceptance == AcceptanceRule::simulated && sampling.lenience < 1)
+        return {Code::invalid_argument, "lenience and a simulated acceptance were both asked for, expected one of them"};
     if (sampling.biases.size() > gpu::kMaxBiases)
         return {Code::invalid_argument, std::to_string(sampling.biases.size()) + " token biases were given, expected at most " + std::to_string(gpu::kMaxBiases)};
     std::set<uint32_t> seen;
@@ -269,6 +272,35 @@ Status Engine::append_sequence(uint64_t id, SequenceRequest request) {
 Result<std::vector<uint32_t>> Engine::encode_chat(ChatRequest request) const {
     if (!tokenizer_) return no_tokenizer();
     return auspex::encode_chat(*tokenizer_, target_name_, std::move(request));
+}
+
+Result<PassTimes> Engine::measure_pass(const PassRequest& request) {
+    if (device_->lost()) return device_->lost_status();
+    if (request.of_draft && !draft_) return Status(Code::invalid_argument, "a pass of the draft was asked for, expected an engine with a draft model");
+    const LlamaModel& model = request.of_draft ? *draft_ : *target_;
+    if (request.n_rows == 0 || request.n_rows > model.max_rows())
+        return Status(Code::invalid_argument, "n_rows is " + std::to_string(request.n_rows) + ", expected 1 to " + std::to_string(model.max_rows()));
+    if (request.depth >= max_context_ || request.n_rows > max_context_ - request.depth)
+        return Status(Code::capacity, std::to_string(request.n_rows) + " rows behind " + std::to_string(request.depth) +
+                                          " were to be measured, expected at most the context of " + std::to_string(max_context_));
+    if (request.repetitions == 0 || request.repetitions > 1000)
+        return Status(Code::invalid_argument, "repetitions is " + std::to_string(request.repetitions) + ", expected 1 to 1000");
+    PassTimes times;
+    AUSPEX_TRY(scheduler_->with_free_slot(request.depth + request.n_rows, [&](uint32_t slot, std::span<const PageChange> pages) {
+        PassMeter meter(*device_, *kernels_, {*target_, draft_.get()}, buffers_, slot);
+        AUSPEX_TRY_ASSIGN(measured, meter.measure(request, pages));
+        times = std::move(measured);
+        return ok_status();
+    }, request.of_draft));
+    return times;
+}
+
+Result<CopySpeed> Engine::measure_copy(uint32_t repetitions) {
+    if (device_->lost()) return device_->lost_status();
+    if (repetitions == 0 || repetitions > 1000)
+        return Status(Code::invalid_argument, "repetitions is " + std::to_string(repetitions) + ", expected 1 to 1000");
+    AUSPEX_TRY(scheduler_->drain());
+    return auspex::measure_copy(*device_, *kernels_, repetitions);
 }
 
 Status Engine::score(std::span<const uint32_t> tokens, const Scorer::EachRow& each_row, uint32_t chunk) {

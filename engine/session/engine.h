@@ -2,6 +2,8 @@
 // scheduler. Nothing here knows the C interface.
 #pragma once
 
+#include "session/measure/copy_meter.h"
+#include "session/measure/pass_meter.h"
 #include "session/models/open_models.h"
 #include "session/scheduler.h"
 #include "session/scorer.h"
@@ -53,6 +55,10 @@ class Engine {
     Result<std::vector<uint32_t>> encode_chat(ChatRequest request) const;
     // Logits of rows [0, tokens.size()), as if they had been generated; see Scorer. Waits.
     Status score(std::span<const uint32_t> tokens, const Scorer::EachRow& each_row, uint32_t chunk = Scorer::kDefaultChunk);
+
+    // For tools; both wait for what is under way and for their own work. A pass uses a free slot.
+    Result<PassTimes> measure_pass(const PassRequest& request);
+    Result<CopySpeed> measure_copy(uint32_t repetitions);
 
     Scheduler& scheduler() { return *scheduler_; }
     const Scheduler& scheduler() const { return *scheduler_; }

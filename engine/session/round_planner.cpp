@@ -11,6 +11,8 @@ constexpr uint32_t kHybridMatch = 3; // tokens of context from which on an n-gra
 
 bool is_chosen_freely(const SequenceRequest& request) { return request.draft_len == kAutoDraftLen; }
 
+bool is_simulated(const SequenceRequest& request) { return request.sampling.acceptance == AcceptanceRule::simulated; }
+
 // Drafts that cost no pass: whose, when the policy chooses such.
 Drafter proposer(const SequenceRequest& request) {
     if (request.drafter == DrafterChoice::host) return Drafter::host;
@@ -42,7 +44,9 @@ void RoundPlanner::plan(std::span<const Entry> entries, uint32_t batch) {
                          .tokens_left = entry.tokens_left,
                          .choice = {}});
     }
+    const double savings = long_run_.savings;
     policy_.decide(group, batch, transforms);
+    if (std::any_of(entries.begin(), entries.end(), [](const Entry& entry) { return is_simulated(entry.sequence->request); })) long_run_.savings = savings;
     for (size_t i = 0; i < entries.size(); ++i) {
         LiveSequence& sequence = *entries[i].sequence;
         sequence.choice = group[i].choice;
@@ -62,7 +66,9 @@ void RoundPlanner::observe_times(const Turn& turn, double wall_ms) {
 
 void RoundPlanner::observe_outcome(LiveSequence& sequence, const DraftChoice& choice, const Outcome& outcome) {
     if (!sequence.speculation || sequence.stop != StopReason::none) return; // a stop may have cut the round short
+    const LongRunAcceptance before = long_run_;
     policy_.observe(*sequence.speculation, choice, outcome.draft_len, outcome.accepted_len);
+    if (is_simulated(sequence.request)) long_run_ = before; // a coin says nothing of the pair
 }
 
 RoundPlanner::Report RoundPlanner::report(const LiveSequence& sequence) const {

@@ -138,6 +138,7 @@ gpu::SlotState Scheduler::initial_state(const LiveSequence& sequence) const {
     state.min_p = request.sampling.min_p;
     state.acceptance = static_cast<uint32_t>(request.sampling.acceptance);
     state.lenience = request.sampling.lenience;
+    state.simulated_alpha = request.sampling.simulated_alpha;
     state.drafter = static_cast<uint32_t>(sequence.told_drafter);
     state.search_len = std::min(request.draft_len, limits_.max_draft_len);
     if (sequence.searches()) state.search = request.drafter == DrafterChoice::lookup ? gpu::kDrafterLookup : gpu::kDrafterNgram;
@@ -451,15 +452,16 @@ Status Scheduler::drain() {
     return read_done(ignored);
 }
 
-Status Scheduler::with_free_slot(uint32_t n_rows, const UseSlot& use) {
+Status Scheduler::with_free_slot(uint32_t n_rows, const UseSlot& use, bool of_draft) {
     if (free_slots_.empty()) return no_free_slot();
     AUSPEX_TRY(drain());
     const uint32_t slot = free_slots_.back();
     std::vector<PageChange> pages;
-    AUSPEX_TRY(models_.target.cache().map(slot, n_rows, pages));
+    KvCache& cache = of_draft ? models_.draft->cache() : models_.target.cache();
+    AUSPEX_TRY(cache.map(slot, n_rows, pages));
     const Status status = use(slot, pages);
-    models_.target.cache().truncate(slot, 0, turns_->last_number());
-    models_.target.cache().collect(turns_->done_number());
+    cache.truncate(slot, 0, turns_->last_number());
+    cache.collect(turns_->done_number());
     return status;
 }
 

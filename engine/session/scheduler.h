@@ -60,7 +60,8 @@ class Scheduler {
     // A free slot with target pages for n_rows, for work that is not a sequence's and comes between turns. `use` must have
     // waited for what it submitted. capacity: no free slot.
     using UseSlot = std::function<Status(uint32_t slot, std::span<const PageChange> pages)>;
-    Status with_free_slot(uint32_t n_rows, const UseSlot& use);
+    // of_draft: with the draft model's pages instead.
+    Status with_free_slot(uint32_t n_rows, const UseSlot& use, bool of_draft = false);
 
   private:
     using Group = std::vector<LiveSequence*>;

@@ -28,7 +28,11 @@ Status Uploader::run_and_wait(const std::function<void(Recording&)>& record) {
     record(*recording);
     recording->end_segment();
     AUSPEX_TRY(recording->finish());
-    VkCommandBuffer buffer = recording->segment(0);
+    return submit_and_wait(*recording);
+}
+
+Status Uploader::submit_and_wait(const Recording& recording) {
+    VkCommandBuffer buffer = recording.segment(0);
     AUSPEX_TRY(device_->submit(&buffer, 1, fence_));
     AUSPEX_TRY(device_->wait_until_done(fence_)); // the recording must not go while it may be executing
     return device_->check(device_->vk.ResetFences(device_->handle, 1, &fence_), "vkResetFences");
@@ -56,6 +60,13 @@ Status Uploader::zero_and_wait(BufferView view) {
     return run_and_wait([&](Recording& cmd) { cmd.fill(view, 0); });
 }
 
+Status Uploader::make_and_wait(uint64_t bytes, const std::function<void(Recording&)>& record) {
+    AUSPEX_TRY(run_and_wait(record));
+    uploaded_bytes_ += bytes;
+    if (progress) progress(uploaded_bytes_);
+    return ok_status();
+}
+
 Result<Tensor> create_tensor(Device& device, MemoryPool& memory, DType dtype, uint32_t rows, uint32_t cols) {
     Tensor tensor;
     tensor.dtype = dtype;
@@ -65,6 +76,7 @@ Result<Tensor> create_tensor(Device& device, MemoryPool& memory, DType dtype, ui
     uint64_t row_bytes = tensor.row_bytes();
     uint64_t limit = std::min(device.caps.max_storage_buffer_range, device.caps.max_allocation_bytes);
     uint64_t rows_per_shard = std::min<uint64_t>(limit / row_bytes, rows);
+    if (rows_per_shard > 1 && rows_per_shard < rows) rows_per_shard -= rows_per_shard % 2; // pairs of rows that belong together stay so
     if (rows_per_shard == 0)
         return Status(Code::unsupported, "a weight row of " + std::to_string(row_bytes) + " bytes exceeds the device's storage buffer range of " +
                                              std::to_string(limit) + " bytes");

@@ -22,6 +22,11 @@ class Uploader {
     Status write_and_wait(BufferView view, const Fill& fill);
     Status write_and_wait(BufferView view, const void* data);
     Status zero_and_wait(BufferView view);
+    // Runs what `record` records; it makes so many bytes, which count as uploaded.
+    Status make_and_wait(uint64_t bytes, const std::function<void(Recording&)>& record);
+
+    // One segment, done before this returns.
+    Status submit_and_wait(const Recording& recording);
 
     uint64_t uploaded_bytes() const { return uploaded_bytes_; }
     bool rehearses() const { return rehearse_; } // made with a rehearsing pool: counts, reads and writes nothing

@@ -11,8 +11,10 @@ uint team_index() { return gl_SubgroupID; }
 float lane_exchange(float v, uint distance) { return subgroupShuffleXor(v, distance); }
 uint lane_exchange(uint v, uint distance) { return subgroupShuffleXor(v, distance); }
 float lane_broadcast(float v, uint lane) { return subgroupShuffle(v, lane); }
+void team_barrier() { subgroupBarrier(); } // of memory too
 uint lane_broadcast(uint v, uint lane) { return subgroupShuffle(v, lane); }
 #else
+void team_barrier() { barrier(); } // by the whole workgroup
 shared float scratch_f[LANES * TEAMS];
 shared uint scratch_u[LANES * TEAMS];
 

@@ -1,5 +1,5 @@
 // attention: softmax(q · K) · V over one split of one row's keys, for the query heads that share a KV head.
-// combine: joins the splits. Online softmax, Milakov and Gimelshein 2018; splits as in Flash-Decoding.
+// combine: joins the splits, unless the last workgroup of attention to be done with a row's head does. Online softmax, Milakov and Gimelshein 2018; splits as in Flash-Decoding.
 #ifndef ATTENTION_ARGS_H
 #define ATTENTION_ARGS_H
 #include "cache_layout.h"
@@ -12,6 +12,8 @@ SHARED_CONST uint kAttentionPages = 2u;    // (slots, pages_per_slot) uint
 SHARED_CONST uint kAttentionK = 3u;        // (n_kv_heads, n_pages) pages of cache_layout.h, as uint
 SHARED_CONST uint kAttentionV = 4u;        // as K
 SHARED_CONST uint kAttentionPartials = 5u; // (n_rows, n_heads, max_splits, head_dim + 2) f32: Σ p·v, max, Σ p
+SHARED_CONST uint kAttentionY = 6u;        // (n_rows, n_heads, head_dim) f32, when attention combines
+SHARED_CONST uint kAttentionDone = 7u;     // (n_rows, n_kv_heads) uint: splits that are written; 0 between passes
 
 struct AttentionArgs {
     uint n_heads;

@@ -8,6 +8,8 @@ SHARED_CONST uint kMatmulWeight = 0u; // (n_out) rows of shared/weight_format.h
 SHARED_CONST uint kMatmulX = 1u;      // (rows, x_stride) f32; zero up to the last step's end
 SHARED_CONST uint kMatmulY = 2u;      // (rows, y_stride) f32
 
+SHARED_CONST uint kMatmulTile = 64u; // outputs and rows of a workgroup without matrix units
+
 struct MatmulArgs {
     uint k_steps;  // of a weight row
     uint n_out;    // weight rows in this shard

@@ -9,6 +9,7 @@ SHARED_CONST uint kPurposeDraft = 1u;  // noise the draft token is drawn with
 SHARED_CONST uint kPurposeAccept = 2u; // the uniform of the acceptance test
 SHARED_CONST uint kPurposeResidual = 3u; // noise the correction, bonus or plain token is drawn with
 SHARED_CONST uint kPurposeCoupled = 4u;  // noise that target and draft share, where acceptance is coupled
+SHARED_CONST uint kPurposeSimulate = 5u; // the uniform of an acceptance that is simulated
 
 SHARED_CONST uint kPhiloxM0 = 0xD2511F53u;
 SHARED_CONST uint kPhiloxM1 = 0xCD9E8D57u;

@@ -14,6 +14,7 @@ struct ReplayRowsArgs {
     uint history_stride;
     uint split;
     uint n_kv_heads;
+    uint attention_rows; // rows per workgroup of the attention
 };
 
 SHARED_END

@@ -1,5 +1,5 @@
-// rope_append: rotates q in place, rotates k and appends it to the paged cache, appends v. Su et al. 2021, equation 34,
-// in the halves layout of Hugging Face: element i pairs with i + head_dim / 2.
+// rope_append: rotates q in place, rotates k and appends it to the paged cache, appends v: what qkv does in one stage, for
+// prompts and for q8_0 caches. Su et al. 2021, equation 34; elements 2i and 2i + 1 of a head are a pair.
 #ifndef ROPE_APPEND_ARGS_H
 #define ROPE_APPEND_ARGS_H
 #include "cache_layout.h"

@@ -22,6 +22,7 @@ SHARED_CONST uint kDrafterHost = 4u;   // tokens of `proposed`, written by the h
 
 SHARED_CONST uint kAcceptRejection = 0u; // equal AcceptanceRule of engine/sequence
 SHARED_CONST uint kAcceptCoupled = 1u;   // target and drafts take their Gumbel-argmax with the same noise
+SHARED_CONST uint kAcceptSimulated = 2u; // a draft passes with probability simulated_alpha, whatever it is: for measuring speed
 
 SHARED_CONST uint kMaxBiases = 1024u; // per slot
 
@@ -50,6 +51,7 @@ struct SlotState {
     // Drafts and their test.
     uint acceptance;
     float lenience;          // 1: lossless; less: a draft passes the test as if its draft probability were this times as large
+    float simulated_alpha;   // of kAcceptSimulated: 0 to 1
     uint drafter;            // of this slot's next rounds
     uint search;             // kDrafterNgram or kDrafterLookup: after each round propose looks for the next one's drafts
     uint search_len;         // drafts that it looks for
@@ -60,7 +62,7 @@ struct SlotState {
     uint n_stop;
     uint stop_ids[kMaxStopIds];
 };
-SHARED_CONST uint kSlotStateWords = 59u;
+SHARED_CONST uint kSlotStateWords = 60u;
 
 // One word of GPU memory that the host wants changed before the next rows are made.
 SHARED_CONST uint kCommandState = 0u;      // SlotState of `slot`, word `index`

@@ -58,4 +58,94 @@ TEST(CApiTools, MemoryIsReckonedBeforeItIsTaken) {
     EXPECT_EQ(auspex_plan_memory(&desc, nullptr), AUSPEX_ERROR_INVALID_ARGUMENT);
 }
 
+// A small random pair whose weights are made on the device, as bf16 and as `dtype`.
+auspex_engine* synthetic_engine(uint32_t dtype, auspex_status expected = AUSPEX_OK) {
+    auspex_synthetic_models models;
+    auspex_synthetic_models_init(&models, sizeof models);
+    models.target = {64, 1, 2, 1, 32, 96, 97, 256, 0, AUSPEX_SYNTHETIC_BF16, 1, 0.02f, 0, 1};
+    models.draft = {64, 1, 2, 1, 32, 96, 97, 256, 0, dtype, 2, 0.02f, 0, 1};
+    auspex_engine_desc desc;
+    auspex_engine_desc_init(&desc, sizeof desc);
+    desc.header.next = &models;
+    auspex_engine* engine = nullptr;
+    EXPECT_EQ(auspex_engine_create(&desc, &engine), expected);
+    return engine;
+}
+
+TEST(CApiTools, MeasuresPassesAndMemory) {
+    EXPECT_EQ(synthetic_engine(13, AUSPEX_ERROR_INVALID_ARGUMENT), nullptr) << "no such dtype";
+    auspex_engine* engine = synthetic_engine(AUSPEX_SYNTHETIC_Q4_0);
+    ASSERT_NE(engine, nullptr);
+    auspex_copy_speed speed = {};
+    EXPECT_EQ(auspex_engine_measure_copy(engine, 2, &speed), AUSPEX_OK);
+    EXPECT_GT(speed.gb_per_second, 0.0);
+    EXPECT_EQ(auspex_engine_measure_copy(engine, 0, &speed), AUSPEX_ERROR_INVALID_ARGUMENT);
+    EXPECT_EQ(auspex_engine_measure_copy(engine, 1, nullptr), AUSPEX_ERROR_INVALID_ARGUMENT);
+
+    auspex_pass_desc desc;
+    ASSERT_EQ(auspex_pass_desc_init(&desc, sizeof desc), AUSPEX_OK);
+    desc.n_rows = 3;
+    desc.depth = 10;
+    desc.with_stages = 1;
+    auspex_pass_times times;
+    ASSERT_EQ(auspex_pass_times_init(&times, sizeof times), AUSPEX_OK);
+    ASSERT_EQ(auspex_engine_measure_pass(engine, &desc, &times), AUSPEX_OK);
+    EXPECT_GT(times.wall_ms, 0.0);
+    EXPECT_GT(times.n_dispatches, 5u);
+    EXPECT_GE(times.n_stages, times.gpu_ms >= 0.0 ? 5u : 0u);
+    desc.of_draft = 1;
+    const uint64_t target_bytes = times.weights_bytes;
+    ASSERT_EQ(auspex_engine_measure_pass(engine, &desc, &times), AUSPEX_OK);
+    EXPECT_LT(times.weights_bytes, target_bytes / 2) << "4 bits against 16";
+    desc.depth = 254;
+    EXPECT_EQ(auspex_engine_measure_pass(engine, &desc, &times), AUSPEX_ERROR_CAPACITY);
+    EXPECT_EQ(auspex_engine_measure_pass(engine, nullptr, &times), AUSPEX_ERROR_INVALID_ARGUMENT);
+    EXPECT_EQ(auspex_engine_measure_pass(engine, &desc, nullptr), AUSPEX_ERROR_INVALID_ARGUMENT);
+    auspex_engine_destroy(engine);
+}
+
+// Drafts accepted of 40 tokens by greedy decoding with draft_len 4; -1: refused.
+int accepted(auspex_engine* engine, const void* next, auspex_acceptance acceptance = AUSPEX_ACCEPT_REJECTION) {
+    const uint32_t prompt[] = {1, 2, 3};
+    auspex_sequence_desc desc;
+    auspex_sequence_desc_init(&desc, sizeof desc);
+    desc.header.next = next;
+    desc.prompt_tokens = prompt;
+    desc.prompt_token_count = 3;
+    desc.max_tokens = 40;
+    desc.ignore_eos = 1;
+    desc.drafter = AUSPEX_DRAFTER_MODEL;
+    desc.draft_len = 4;
+    desc.acceptance = acceptance;
+    auspex_sequence sequence = {};
+    if (auspex_sequence_create(engine, &desc, &sequence) != AUSPEX_OK) return -1;
+    while (auspex_engine_step(engine, 0, nullptr) == AUSPEX_PENDING) auspex_engine_wait(engine, 1000);
+    auspex_sequence_stats stats;
+    auspex_sequence_stats_init(&stats, sizeof stats);
+    EXPECT_EQ(auspex_sequence_get_stats(engine, sequence, &stats), AUSPEX_OK);
+    EXPECT_EQ(stats.predicted_n, 40u);
+    auspex_sequence_destroy(engine, sequence);
+    return static_cast<int>(stats.draft_n_accepted);
+}
+
+TEST(CApiTools, AcceptanceIsSimulatedOnRequestAlone) {
+    auspex_engine* engine = synthetic_engine(AUSPEX_SYNTHETIC_Q4_0);
+    ASSERT_NE(engine, nullptr);
+    const int real = accepted(engine, nullptr);
+    EXPECT_LT(real, 20) << "unrelated weights";
+    auspex_simulated_acceptance simulated;
+    ASSERT_EQ(auspex_simulated_acceptance_init(&simulated, sizeof simulated), AUSPEX_OK);
+    EXPECT_EQ(accepted(engine, &simulated), 0);
+    simulated.alpha = 1;
+    EXPECT_EQ(accepted(engine, &simulated), 32) << "8 rounds of 4 and a bonus";
+    EXPECT_EQ(accepted(engine, &simulated, AUSPEX_ACCEPT_COUPLED), -1);
+    simulated.alpha = 2;
+    EXPECT_EQ(accepted(engine, &simulated), -1);
+    simulated.header.size = 4;
+    EXPECT_EQ(accepted(engine, &simulated), -1) << "not initialised";
+    EXPECT_EQ(accepted(engine, nullptr), real) << "of one sequence, not of the engine";
+    EXPECT_EQ(accepted(engine, nullptr, static_cast<auspex_acceptance>(2)), -1) << "not by the enumeration of auspex.h";
+    auspex_engine_destroy(engine);
+}
+
 } // namespace

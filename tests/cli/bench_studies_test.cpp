@@ -85,8 +85,8 @@ TEST(CliBenchStudies, NeverSlowerJudgesWhatItMeasured) {
 
 TEST(CliBenchStudies, Refusals) {
     expect_error({"bench", "--tables", "--never-slower"}, kUsage, "--never-slower");
-    expect_error({"bench", "-o", "csv"}, kUsage, "-o: expected --tables");
-    expect_error({"bench", "--tables", "-o", "xml"}, kUsage, "-o xml: expected md|csv|json");
+    expect_error({"bench", "--never-slower", "-o", "csv"}, kUsage, "-o and --never-slower");
+    expect_error({"bench", "--tables", "-o", "xml"}, kUsage, "-o xml: expected md|csv|json|jsonl");
     expect_error({"bench", "--tables", "--json", "-o", "csv"}, kUsage, "--json");
     for (const char* study : {"--tables", "--never-slower"})
         for (const Keys& flag : {Keys{"--drafter", "auto"}, {"--draft-len", "3"}, {"--temp", "1"}, {"--no-draft"}}) {
@@ -95,7 +95,14 @@ TEST(CliBenchStudies, Refusals) {
             expect_error(arguments, kUsage, std::string(study) + " and " + flag[0] + " exclude");
         }
     expect_error({"bench", "--tables", "--top-k", "4"}, kUsage, "--top-k");
-    expect_error({"bench", "--never-slower", "-p", "a"}, kUsage, "--prompt");
+    expect_error({"bench", "--never-slower", "--prompt", "a"}, kUsage, "--prompt");
+    for (const char* study : {"--tables", "--never-slower"})
+        for (const Keys& flag : {Keys{"-p", "8"}, {"-d", "8"}, {"--rows", "2"}, {"--stages"}, {"--peak", "1"}, {"--alpha", "0.5"}}) {
+            Keys arguments = {"bench", study};
+            arguments.insert(arguments.end(), flag.begin(), flag.end());
+            expect_error(arguments, kUsage, "exclude");
+        }
+    expect_error({"bench", "--tables", "-n", "8,9"}, kUsage, "-n");
     expect_error({"bench", "--tables", "-m", kTarget}, kUsage, "--tables: expected a draft model too");
     expect_error({"bench", "--plot", ""}, kUsage, "--plot");
     expect_error({"bench", "--plot", "/nonexistent/a.svg"}, kFile, "/nonexistent/a.svg");

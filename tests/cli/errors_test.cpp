@@ -47,6 +47,18 @@ TEST(CliErrors, Numbers) {
     expect_error({"bench", "--draft-len", "0"}, kUsage, "--draft-len 0");
     expect_error({"bench", "--draft-len", "4,16"}, kUsage, "--draft-len 16");
     expect_error({"bench", "-r", "0"}, kUsage, "-r 0");
+    expect_error({"bench", "-n", "8,0"}, kUsage, "-n 0");
+    for (const char* flag : {"-p", "-d", "--rows", "--alpha", "--peak"})
+        for (const char* value : {"", "x", "-2", "nan"})
+            expect_error({"bench", flag, value}, kUsage, std::string(flag) + " ");
+    expect_error({"bench", "-p", "Once upon a time"}, kUsage, "--prompt TEXT");
+    expect_error({"bench", "--rows", "17"}, kUsage, "--rows 17");
+    expect_error({"bench", "--alpha", "1.5"}, kUsage, "--alpha 1.5");
+    expect_error({"bench", "--alpha", "0.5", "--acceptance", "coupled"}, kUsage, "--acceptance coupled");
+    expect_error({"bench", "--alpha", "0.5", "--lenience", "0.5"}, kUsage, "--lenience");
+    expect_error({"bench", "--alpha", "0.5", "--no-draft"}, kUsage, "--no-draft");
+    expect_error({"bench", "--prompt", "a", "-f", "b"}, kUsage, "-f");
+    expect_error({"bench", "--prompt", "a", "-d", "8"}, kUsage, "-d and --prompt");
 }
 
 TEST(CliErrors, Choices) {
@@ -91,7 +103,12 @@ TEST(CliErrors, Shapes) {
     }
     const std::string shape = "d=64,layers=1,ffn=64,heads=2,vocab=100";
     expect_error({"bench", "--shape", shape, "-m", kTarget}, kUsage, "--shape");
-    expect_error({"bench", "--shape", shape, "-p", "text"}, kUsage, "-p");
+    expect_error({"bench", "--shape", shape, "--prompt", "text"}, kUsage, "--prompt");
+    expect_error({"bench", "--shape", shape, "-f", "text"}, kUsage, "-f");
+    expect_error({"bench", "--shape", shape + ",dtype=q4_0,on=host"}, kUsage, "on=host");
+    expect_error({"bench", "--shape", shape + ",on=moon"}, kUsage, "on=moon");
+    expect_error({"bench", "--shape", "llama-3.2-70b"}, kUsage, "llama-3.2-1b");
+    expect_error({"bench", "--shape", "llama-3.2-1b,d=0"}, kUsage, "d=");
     expect_error({"bench", "--draft-shape", shape, "-md", kDraft}, kUsage, "--draft-shape");
 }
 
@@ -118,6 +135,8 @@ TEST(CliErrors, PromptThatDoesNotFit) {
     expect_error({"run", "-p", text}, kCapacity, "-p");
     expect_error({"run", "-c", "8"}, kCapacity, "-c");
     expect_error({"bench", "-n", "600"}, kCapacity, "-n 600");
+    expect_error({"bench", "-p", "512", "-n", "1"}, kCapacity, "-p 512");
+    expect_error({"bench", "-p", "0", "-n", "400", "-d", "300", "--no-draft"}, kCapacity, "-n 400");
 }
 
 TEST(CliErrors, ContextBeyondTheModel) {

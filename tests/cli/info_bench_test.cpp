@@ -2,6 +2,7 @@
 #include "cli/cli_process.h"
 
 #include <cmath>
+#include <sstream>
 
 namespace auspex::test {
 
@@ -73,7 +74,7 @@ TEST(CliInfo, DeviceCanBeNamed) {
 }
 
 TEST(CliBench, ComparesPlainWithEveryDraftLen) {
-    const Json bench = run_cli_json({"bench", "-n", "24", "-r", "3", "--draft-len", "1,3"});
+    const Json bench = run_cli_json({"bench", "-n", "24", "-p", "0", "-r", "3", "--draft-len", "1,3"});
     EXPECT_TRUE(starts_with(keys_of(bench), {"schema", "device", "results"}));
     ASSERT_EQ(bench["results"].size(), 4u) << "plain, model 1, model 3, auto";
     const Json& plain = bench["results"][0];
@@ -123,12 +124,111 @@ TEST(CliBench, RunsShapesWithoutFiles) {
     EXPECT_EQ(alone["results"][1]["drafter"], "auto");
     const Json plain = run_cli_json({"bench", "--shape", "d=72," + shape, "-n", "6", "-r", "1", "--no-draft"});
     EXPECT_EQ(plain["results"].size(), 1u);
+    const Json none = run_cli_json({"bench", "--shape", "d=72," + shape, "-n", "0", "-p", "8", "-r", "1", "--rows", "0"});
+    EXPECT_TRUE(none["results"].empty());
+    EXPECT_TRUE(none["passes"].empty());
+    EXPECT_TRUE(none["copy"].is_null());
+    EXPECT_EQ(none["throughput"].size(), 1u);
+}
+
+// As llama-bench's: a row for every prompt and every length behind every depth.
+TEST(CliBench, RowsOfPromptsAndGeneration) {
+    const std::string shape = "d=128,L=2,ffn=192,heads=4,kv_heads=2,head_dim=32,vocab=500,dtype=q8_0";
+    const Json bench = run_cli_json({"bench", "--shape", shape, "-p", "16,24", "-n", "12", "-d", "0,40", "-r", "3", "--rows",
+                                     "1,5", "--stages", "--peak", "10", "--no-draft"});
+    const Json& rows = bench["throughput"];
+    ASSERT_EQ(rows.size(), 6u);
+    std::vector<std::string> tests;
+    for (const Json& row : rows) {
+        SCOPED_TRACE(row.dump());
+        tests.push_back(row["test"].get<std::string>() + "@" + std::to_string(row["depth"].get<int>()));
+        auto samples = row["samples"].get<std::vector<double>>();
+        ASSERT_EQ(samples.size(), 3u);
+        std::sort(samples.begin(), samples.end());
+        EXPECT_DOUBLE_EQ(row["tokens_per_second"].get<double>(), samples[1]);
+        if (row["n_prompt"] == 0) {
+            EXPECT_GT(row["cpu_us_per_round"], 0.0);
+            EXPECT_NEAR(row["floor_percent"].get<double>(),
+                        100 * row["gb_per_second"].get<double>() / bench["copy"]["gb_per_second"].get<double>(), 1e-9);
+            EXPECT_TRUE(row["first_token_ms"].is_null());
+        } else {
+            EXPECT_NEAR(row["first_token_ms"].get<double>() * row["tokens_per_second"].get<double>(),
+                        1e3 * row["n_prompt"].get<double>(), 1e-6);
+            const double layers = 128 * (128 + 2 * 64) + 128 * 128 + 3 * 128 * 192; // weights of one
+            EXPECT_NEAR(row["tflops"].get<double>(), 2 * 2 * layers * row["tokens_per_second"].get<double>() * 1e-12, 1e-15);
+            EXPECT_NEAR(row["peak_percent"].get<double>(), 10 * row["tflops"].get<double>(), 1e-12);
+        }
+    }
+    EXPECT_EQ(tests, (std::vector<std::string>{"pp16@0", "pp24@0", "tg12@0", "pp16@40", "pp24@40", "tg12@40"}));
+
+    const Json& passes = bench["passes"];
+    ASSERT_EQ(passes.size(), 4u) << "rows 1 and 5 at two depths";
+    EXPECT_EQ(passes[0]["rows"], 1);
+    EXPECT_EQ(passes[1]["rows"], 5);
+    EXPECT_EQ(passes[3]["depth"], 40);
+    EXPECT_EQ(passes[0]["cache_bytes"], 2 * 2 * 64 * 2) << "K and V, layers, heads x head_dim, f16, one position";
+    EXPECT_EQ(passes[3]["cache_bytes"], 2 * 2 * 64 * 2 * 45);
+    const bool has_timestamps = passes[0]["gpu_ms"].is_number();
+    const char* ms = has_timestamps ? "gpu_ms" : "wall_ms";
+    EXPECT_NEAR(passes[1]["v"].get<double>(), passes[1][ms].get<double>() / passes[0][ms].get<double>(), 1e-9);
+    EXPECT_TRUE(passes[0]["v"].is_null());
+    if (has_timestamps) {
+        double sum = 0;
+        for (const Json& stage : passes[1]["stages"]) sum += stage["ms"].get<double>();
+        EXPECT_GT(sum, 0.2 * passes[1]["gpu_ms"].get<double>()) << "stages are what a pass is made of";
+        EXPECT_EQ(bench["results"][0]["test"], "plain");
+        EXPECT_GT(bench["results"][0]["round_over_passes_gpu"], 0.0);
+    }
+    EXPECT_GT(bench["copy"]["bytes"], 0);
+}
+
+TEST(CliBench, SimulatedAcceptanceSaysSo) {
+    const std::string shape = "d=64,L=1,ffn=96,heads=2,vocab=300";
+    const std::vector<std::string> arguments = {"bench", "--shape", shape, "--draft-shape", shape + ",dtype=q4_0", "-p", "0", "-n",
+                                                "400", "-r", "1", "--draft-len", "4", "--alpha", "0.8", "--rows", "1,5"};
+    const Json bench = run_cli_json(arguments);
+    EXPECT_EQ(bench["simulated_alpha"], 0.8);
+    EXPECT_EQ(bench["lossless"], false);
+    ASSERT_EQ(bench["results"].size(), 2u) << "plain and the model's: auto would judge coins";
+    const Json& spec = bench["results"][1];
+    // 3.36 tokens a round of K = 4 at 0.8; 119 rounds have a deviation of 1.6 / √119 = 0.15.
+    EXPECT_NEAR(spec["tokens_per_round"].get<double>(), 3.36, 5 * 0.15);
+    EXPECT_NEAR(spec["overlap"].get<double>(), 0.8, 1e-5);
+    EXPECT_GT(spec["cpu_us_per_round"], 0.0);
+    EXPECT_GT(spec["first_token_ms"], 0.0);
+    EXPECT_GT(spec["round_over_passes_wall"], 0.0);
+    const CliResult shown = run_cli(arguments);
+    EXPECT_NE(shown.out.find("SIMULATED"), std::string::npos) << shown.out;
+    EXPECT_NE(shown.out.find("mean\nnothing"), std::string::npos) << shown.out;
+    EXPECT_TRUE(run_cli_json({"bench", "-n", "4", "-p", "0", "-r", "1", "--no-draft"})["simulated_alpha"].is_null());
+}
+
+TEST(CliBench, RowsForPrograms) {
+    std::vector<std::string> arguments = {"bench", "--shape", "d=64,L=1,ffn=96,heads=2,vocab=300", "-p", "8", "-n", "6", "-r", "1",
+                                          "--no-draft", "-o", "jsonl"};
+    const CliResult lines = run_cli(arguments);
+    ASSERT_EQ(lines.exit_code, 0) << lines.err;
+    std::vector<std::string> tables;
+    std::istringstream stream(lines.out);
+    for (std::string line; std::getline(stream, line);) {
+        const Json row = Json::parse(line);
+        tables.push_back(row["table"]);
+        EXPECT_EQ(row.contains("depth") && row["depth"].is_number_integer(), tables.back() == "throughput" || tables.back() == "passes");
+    }
+    EXPECT_EQ(tables, (std::vector<std::string>{"device", "throughput", "throughput", "passes", "copy", "speculation"}));
+    arguments.back() = "csv";
+    EXPECT_NE(run_cli(arguments).out.find("\nthroughput,tg6,0,6,0,"), std::string::npos);
+    arguments.back() = "md";
+    EXPECT_NE(run_cli(arguments).out.find("| tg6 | 0 | 6 | 0 |"), std::string::npos);
+    arguments.back() = "json";
+    const Json whole = Json::parse(run_cli(arguments).out);
+    EXPECT_EQ(whole["tables"]["throughput"][0]["test"], "pp8");
 }
 
 TEST(CliBench, TableIsTextOnStdout) {
     const CliResult result = run_cli({"bench", "-n", "8", "-r", "1", "--draft-len", "2"});
     EXPECT_EQ(result.exit_code, 0) << result.err;
-    for (const char* word : {"plain", "tok/s", "accept", "v(K+1)", "speed-up", "predicted", "GB/s"})
+    for (const char* word : {"plain", "tok/s", "accept", "v(K+1)", "speed-up", "predicted", "GB/s", "pp256", "tg8", "copy"})
         EXPECT_NE(result.out.find(word), std::string::npos) << word;
     EXPECT_EQ(result.err, "");
 }

@@ -26,7 +26,7 @@ TEST(CliTerminal, ShowsPromptColoursAndLegend) {
 TEST(CliTerminal, SlowLoadingShowsProgress) {
     // Searching scales for 58 million weights takes longer than the half second before a bar is shown.
     const std::vector<std::string> bench = {
-        "bench",   "-n", "1", "-r", "1", "--shape", "d=512,layers=3,ffn=1536,heads=8,vocab=96000,dtype=f16",
+        "bench",   "-n", "1", "-r", "1", "--shape", "d=512,layers=3,ffn=1536,heads=8,vocab=96000,dtype=f16,on=host",
         "--quant", "q4_k"};
     const CliResult shown = run_cli_in_terminal(bench, kTerminal);
     EXPECT_EQ(shown.exit_code, 0) << shown.out;

@@ -142,6 +142,7 @@ class AdoptTest : public GpuTest {
         borrowed.queue_family = device().queue_family;
         borrowed.subgroup_size_control = device().caps.subgroup_size_control;
         borrowed.shader_int64 = device().caps.shader_int64;
+        borrowed.cooperative_matrix = bool(device().caps.matrix);
         return borrowed;
     }
     static EngineDesc desc() {
@@ -220,11 +221,12 @@ TEST_F(AdoptTest, GivesWhatACreatedDeviceGivesAndLocksOnlyToSubmit) {
 
 TEST_F(AdoptTest, UsesNoFeatureThatIsNotNamed) {
     BorrowedDevice plain = lend();
-    plain.subgroup_size_control = plain.shader_int64 = false;
+    plain.subgroup_size_control = plain.shader_int64 = plain.cooperative_matrix = false;
     auto adopted = Device::adopt(plain, Logger{});
     ASSERT_TRUE(adopted.ok());
     EXPECT_FALSE(adopted.value()->caps.subgroup_size_control);
     EXPECT_FALSE(adopted.value()->caps.shader_int64);
+    EXPECT_FALSE(adopted.value()->caps.matrix);
     EXPECT_EQ(adopted.value()->caps.name, device().caps.name);
 }
 

@@ -17,7 +17,7 @@ class RecordingTest : public GpuTest {
         return std::move(made).value();
     }
     const Kernel* swiglu(Recorder& to) { return to.kernel({"swiglu", 2, sizeof(gpu::SwigluArgs), false, {}}); }
-    static gpu::SwigluArgs args(uint32_t width = kWidth) { return {.n_rows = 1, .width = width, .y_stride = width}; }
+    static gpu::SwigluArgs args(uint32_t width = kWidth) { return {.n_rows = 1, .width = width, .y_stride = width, .step = 1, .up_offset = width}; }
     std::vector<float> ones() { return std::vector<float>(2 * kWidth, 1.0f); }
 };
 

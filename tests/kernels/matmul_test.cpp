@@ -1,4 +1,4 @@
-// The prompt kernel: right in every format and size, and bitwise indifferent to how a prompt is cut into chunks.
+// The prompt kernels: right in every format and size, and bitwise indifferent to how a prompt is cut into chunks.
 #include "kernels/linear.h"
 
 namespace auspex {
@@ -11,41 +11,58 @@ struct Case {
     bool add;
 };
 
-class Matmul : public LinearTest, public ::testing::WithParamInterface<Case> {};
+const std::vector<Variant> kKernels = {Variant::native, Variant::tiles, Variant::matrices, Variant::matrices_1};
+
+// One f16 per activation and weight, 2^-11 of each where devices round down; else as good as f32.
+double more_error(const Tuning& tuning) {
+    return matmul_wants_halves(tuning) && tuning.matmul_parts == 1 ? 2.0 * 0x1p-11 : 0.0;
+}
+
+class Matmul : public LinearTest, public ::testing::WithParamInterface<std::tuple<Variant, Case>> {};
 
 TEST_P(Matmul, agrees_with_the_reference) {
-    const Case c = GetParam();
+    const auto& [variant, c] = GetParam();
     std::vector<float> values = random_floats(size_t{c.n_out} * c.cols, 1),
                        x = random_floats(size_t{c.n_rows} * c.cols, 2);
     const std::vector<float> before = random_floats(size_t{c.n_rows} * c.n_out, 3);
     const Tensor weight = tensor(values, c.n_out, c.cols, c.dtype, c.shard_rows);
-    const std::vector<float> found = multiply(kernels(), kMatmul, weight, x, c.add ? &before : nullptr);
-    expect_right(found, values, x, c.cols, 2.0 * padded_width(c.cols), c.add ? &before : nullptr); // one walk over k
+    const std::vector<float> found = multiply(kernels(variant), kMatmul, weight, x, c.add ? &before : nullptr);
+    expect_right(found, values, x, c.cols, 2.0 * padded_width(c.cols), c.add ? &before : nullptr, // one walk over k
+                 more_error(kernels(variant).tuning()));
 }
 
 INSTANTIATE_TEST_SUITE_P(, Matmul,
-                         ::testing::Values(Case{1, 1, DType::bf16, 1, 0, false}, Case{7, 33, DType::bf16, 33, 0, false},
-                                           Case{33, 7, DType::bf16, 7, 10, false},
-                                           Case{1234, 33, DType::bf16, 7, 1000, false},
-                                           Case{33, 1234, DType::bf16, 40, 0, true},
-                                           Case{33, 301, DType::f16, 17, 0, false},
-                                           Case{33, 301, DType::f32, 17, 5, true}));
+                         ::testing::Combine(::testing::ValuesIn(kKernels),
+                                            ::testing::Values(Case{1, 1, DType::bf16, 1, 0, false}, Case{7, 33, DType::bf16, 33, 0, false},
+                                                              Case{33, 7, DType::bf16, 7, 10, false},
+                                                              Case{1234, 33, DType::bf16, 7, 1000, false},
+                                                              Case{33, 1234, DType::bf16, 40, 0, true},
+                                                              Case{33, 301, DType::f16, 17, 0, false},
+                                                              Case{33, 301, DType::f32, 17, 5, true},
+                                                              Case{200, 1234, DType::f32, 150, 70, false},
+                                                              Case{200, 1234, DType::f16, 150, 130, true})),
+                         [](const auto& i) {
+                             const Case& c = std::get<1>(i.param);
+                             return variant_name(std::get<0>(i.param)) + "_" + std::to_string(c.n_out) + "x" + std::to_string(c.cols) + "_" +
+                                    std::string(dtype_name(c.dtype)) + "_" + std::to_string(c.n_rows);
+                         });
 
-class MatmulChunks : public LinearTest {};
+// Rows at every place of a tile, in chunks of every kind: beginning inside a tile, at its edge, one tile and a bit.
+class MatmulChunks : public LinearTest, public ::testing::WithParamInterface<Variant> {};
 
-TEST_F(MatmulChunks, leave_every_row_its_bits) {
-    constexpr uint32_t kOut = 37, kCols = 301, kRows = 72;
+TEST_P(MatmulChunks, leave_every_row_its_bits) {
+    constexpr uint32_t kOut = 137, kCols = 301, kRows = 144;
     for (const DType dtype : {DType::bf16, DType::f32}) {
         std::vector<float> values = random_floats(kOut * kCols, 4);
-        const Tensor weight = tensor(values, kOut, kCols, dtype, 20);
+        const Tensor weight = tensor(values, kOut, kCols, dtype, 80);
         const std::vector<float> x = random_floats(kRows * kCols, 5);
-        const std::vector<float> whole = multiply(kernels(), kMatmul, weight, x);
+        const std::vector<float> whole = multiply(kernels(GetParam()), kMatmul, weight, x);
         for (const std::vector<uint32_t>& sizes :
-             {std::vector<uint32_t>{1, 1, 1}, {40, 32}, {17, 55}, {7, 8, 9, 10, 11, 12, 15}}) {
+             {std::vector<uint32_t>{1, 1, 1}, {40, 104}, {17, 127}, {65, 64, 15}, {7, 8, 9, 10, 11, 12, 15}}) {
             uint32_t from = 0;
             for (uint32_t n : sizes) {
                 const std::vector<float> part =
-                    multiply(kernels(), kMatmul, weight, std::span(x).subspan(from * kCols, n * kCols));
+                    multiply(kernels(GetParam()), kMatmul, weight, std::span(x).subspan(from * kCols, n * kCols));
                 EXPECT_TRUE(same_bits(part, std::span(whole).subspan(from * kOut, n * kOut)))
                     << n << " rows from " << from;
                 from += n;
@@ -54,25 +71,31 @@ TEST_F(MatmulChunks, leave_every_row_its_bits) {
     }
 }
 
-class MatmulQuantized : public LinearTest, public ::testing::WithParamInterface<QuantCase> {};
+INSTANTIATE_TEST_SUITE_P(, MatmulChunks, ::testing::ValuesIn(kKernels), [](const auto& i) { return variant_name(i.param); });
+
+class MatmulQuantized : public LinearTest, public ::testing::WithParamInterface<std::tuple<Variant, QuantCase>> {};
 
 TEST_P(MatmulQuantized, agrees_with_the_reference_in_any_chunks) {
-    const auto [dtype, cols] = GetParam();
-    constexpr uint32_t kOut = 37, kRows = 40;
+    const auto [variant, quant] = GetParam();
+    const auto [dtype, cols] = quant;
+    constexpr uint32_t kOut = 67, kRows = 70;
     std::vector<float> values;
-    const Tensor weight = quantized_tensor(values, kOut, cols, dtype, 40, 20);
+    const Tensor weight = quantized_tensor(values, kOut, cols, dtype, 40, 40);
     const std::vector<float> x = random_floats(size_t{kRows} * cols, 41);
-    const std::vector<float> whole = multiply(kernels(), kMatmul, weight, x);
-    expect_right(whole, values, x, cols, 2.0 * cols);
+    const std::vector<float> whole = multiply(kernels(variant), kMatmul, weight, x);
+    expect_right(whole, values, x, cols, 2.0 * cols, nullptr, more_error(kernels(variant).tuning()));
     uint32_t from = 0;
-    for (uint32_t n : {1u, 16u, 23u}) {
-        const std::vector<float> part = multiply(kernels(), kMatmul, weight, std::span(x).subspan(size_t{from} * cols, size_t{n} * cols));
+    for (uint32_t n : {1u, 16u, 53u}) {
+        const std::vector<float> part = multiply(kernels(variant), kMatmul, weight, std::span(x).subspan(size_t{from} * cols, size_t{n} * cols));
         EXPECT_TRUE(same_bits(part, std::span(whole).subspan(size_t{from} * kOut, size_t{n} * kOut))) << n << " rows";
         from += n;
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(, MatmulQuantized, ::testing::ValuesIn(kQuantCases), quant_case_name);
+INSTANTIATE_TEST_SUITE_P(, MatmulQuantized, ::testing::Combine(::testing::ValuesIn(kKernels), ::testing::ValuesIn(kQuantCases)),
+                         [](const auto& i) {
+                             return variant_name(std::get<0>(i.param)) + "_" + std::string(dtype_name(std::get<1>(i.param).dtype));
+                         });
 
 } // namespace
 } // namespace auspex

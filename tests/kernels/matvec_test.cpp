@@ -121,6 +121,88 @@ TEST_F(MatvecRows, do_not_depend_on_how_lanes_exchange) {
         EXPECT_TRUE(same_bits(multiply(kernels(variant), kMatvec, weight, x), native)) << variant_name(variant);
 }
 
+// Through an RMSNorm: x in twice the rows, of which every second counts.
+class MatvecNormed : public LinearTest, public ::testing::WithParamInterface<Variant> {
+  protected:
+    static constexpr uint32_t kOut = 37;
+    std::vector<float> run_normed(KernelLibrary& library, const Tensor& weight, std::span<const float> x, uint32_t step = 1) {
+        Normed in = normed(x, weight.cols);
+        in.rows.n_rows /= step;
+        in.rows.row_step = step;
+        in.rows.first_row = step - 1;
+        const Buffer y = output<float>(size_t{in.rows.n_rows} * kOut);
+        run(library, [&](Recorder& to) { record_normed_matvec(to, weight, in.rows, y.view(), kOut); });
+        return floats(y, size_t{in.rows.n_rows} * kOut);
+    }
+    void expect_normed(KernelLibrary& library, const Tensor& weight, const std::vector<float>& values, uint32_t n_rows, double steps) {
+        const uint32_t cols = weight.cols;
+        const std::vector<float> x = random_floats(size_t{2} * n_rows * cols, 31, 3.0f), found = run_normed(library, weight, x, 2);
+        const std::vector<float> norm_weights = normed(x, cols).norm_weights;
+        std::vector<float> sizes(values);
+        for (float& w : sizes) w = std::abs(w);
+        reference::Vector expected, bound;
+        for (uint32_t r = 0; r < n_rows; ++r) {
+            const float* from = &x[size_t{2 * r + 1} * cols];
+            reference::Vector row = reference::rmsnorm({from, from + cols}, norm_weights, double(1e-5f)), size;
+            for (double v : row) size.push_back(std::abs(v));
+            const reference::Vector y = reference::matvec(values, row), most = reference::matvec(sizes, size);
+            expected.insert(expected.end(), y.begin(), y.end());
+            // The chain of the product, that of the mean of squares (halved by the root), a square root, two divisions and two products.
+            for (double m : most) bound.push_back((rounding(1.5 * steps + 6) + 2 * kDivisionError + 4 * kUnit) * m + cols * kTiny);
+        }
+        EXPECT_TRUE(all_near(found, expected, bound));
+        EXPECT_LT(normalised_error(found, expected), kNormalisedError);
+    }
+};
+
+TEST_P(MatvecNormed, agrees_with_the_reference) {
+    KernelLibrary& library = kernels(GetParam());
+    for (uint32_t cols : {7u, 301u, 1234u}) {
+        std::vector<float> values = random_floats(size_t{kOut} * cols, 30);
+        const Tensor weight = tensor(values, kOut, cols, DType::bf16, 20);
+        for (uint32_t n_rows : {1u, 5u}) expect_normed(library, weight, values, n_rows, chain(library.tuning(), cols));
+    }
+}
+TEST_P(MatvecNormed, agrees_with_the_reference_in_block_formats) {
+    KernelLibrary& library = kernels(GetParam());
+    for (const DType dtype : {DType::q4_0, DType::q6_k}) {
+        const uint32_t cols = dtype == DType::q4_0 ? 352 : 768;
+        std::vector<float> values;
+        const Tensor weight = quantized_tensor(values, kOut, cols, dtype, 33, 20);
+        expect_normed(library, weight, values, 3, chain(library.tuning(), cols, 32));
+    }
+}
+TEST_P(MatvecNormed, rows_have_the_same_bits_in_any_company) {
+    constexpr uint32_t kCols = 301;
+    std::vector<float> values = random_floats(kOut * kCols, 34);
+    const Tensor weight = tensor(values, kOut, kCols, DType::bf16, 20);
+    const std::vector<float> x = random_floats(17 * kCols, 35);
+    std::vector<float> alone;
+    for (uint32_t r = 0; r < 17; ++r) {
+        const std::vector<float> y = run_normed(kernels(GetParam()), weight, std::span(x).subspan(r * kCols, kCols));
+        alone.insert(alone.end(), y.begin(), y.end());
+    }
+    for (uint32_t n : GetParam() == kNative ? std::vector<uint32_t>{2, 3, 4, 5, 6, 7, 8, 12, 16, 17} : std::vector<uint32_t>{2, 5, 17})
+        EXPECT_TRUE(same_bits(run_normed(kernels(GetParam()), weight, std::span(x).first(n * kCols)), std::span(alone).first(n * kOut))) << n << " rows";
+}
+TEST_F(MatvecRows, through_a_norm_do_not_depend_on_how_lanes_exchange) {
+    constexpr uint32_t kOut = 37, kCols = 301;
+    std::vector<float> values = random_floats(kOut * kCols, 36);
+    const Tensor weight = tensor(values, kOut, kCols, DType::bf16);
+    const Normed in = normed(random_floats(3 * kCols, 37), kCols);
+    std::vector<std::vector<float>> found;
+    for (Variant variant : {kNative, Variant::shuffles, Variant::shared}) {
+        const Buffer y = output<float>(3 * kOut);
+        run(kernels(variant), [&](Recorder& to) { record_normed_matvec(to, weight, in.rows, y.view(), kOut); });
+        found.push_back(floats(y, 3 * kOut));
+    }
+    EXPECT_TRUE(same_bits(found[1], found[0]));
+    EXPECT_TRUE(same_bits(found[2], found[0]));
+}
+
+INSTANTIATE_TEST_SUITE_P(, MatvecNormed, ::testing::Values(kNative, Variant::shuffles, Variant::shared, Variant::lanes_16, Variant::lanes_32),
+                         [](const auto& i) { return variant_name(i.param); });
+
 class MatvecQuantized : public LinearTest, public ::testing::WithParamInterface<QuantCase> {
   protected:
     static constexpr uint32_t kOut = 37, kShard = 20;

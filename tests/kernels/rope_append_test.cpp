@@ -29,6 +29,14 @@ class RopeAppend : public CacheTest, public ::testing::WithParamInterface<HeadCa
             }
         return table;
     }
+    // The reference rotates halves; here the two of a pair are neighbours.
+    static void rotate(reference::Vector& head, uint32_t position) {
+        const size_t half = head.size() / 2;
+        reference::Vector halves(head.size());
+        for (size_t i = 0; i < head.size(); ++i) halves[i / 2 + i % 2 * half] = head[i];
+        reference::rope(halves, position, kTheta);
+        for (size_t i = 0; i < head.size(); ++i) head[i] = halves[i / 2 + i % 2 * half];
+    }
     Outcome append(std::span<const float> qkv, const std::vector<gpu::Row>& rows) { return append(qkv, rows, GetParam()); }
     Outcome append(std::span<const float> qkv, const std::vector<gpu::Row>& rows, const HeadCase& c) {
         Outcome out{{}, make_cache(c, 3, 8, 7)};
@@ -69,10 +77,10 @@ TEST_P(RopeAppend, rotates_and_stores) {
             const float* head = old + size_t{h} * c.head_dim;
             const bool is_v = h >= (c.group + 1) * c.n_kv_heads, is_k = !is_v && h >= c.group * c.n_kv_heads;
             reference::Vector expected(head, head + c.head_dim), bound(c.head_dim, 0.0);
-            if (!is_v) reference::rope(expected, all[r].position, kTheta);
+            if (!is_v) rotate(expected, all[r].position);
             for (uint32_t d = 0; d < c.head_dim; ++d) {
                 // Two products with rounded cosines, one sum.
-                const double size = std::abs(head[d]) + std::abs(head[(d + c.head_dim / 2) % c.head_dim]);
+                const double size = std::abs(head[d]) + std::abs(head[d ^ 1]);
                 bound[d] = is_v ? 0.0 : rounding(3) * size;
                 if ((is_k || is_v) && cache.is_q8()) { // half a step, of scales that are rounded up to 11 bits
                     double largest = 0;

@@ -1,4 +1,5 @@
-// How fast the row family streams weights, per format: a table for people, no assertion about time.
+// How fast the row family streams weights and the prompt kernels multiply, per format: tables for people, no assertion
+// about time.
 //   build/dev/tests/bin/kernels_long   (a quiet machine; medians of 9)
 #include "kernels/linear.h"
 
@@ -47,6 +48,29 @@ TEST_F(Throughput, of_every_format) {
         for (uint32_t n_rows : {2, 4, 6, 8}) std::printf(" %.2f |", milliseconds(weight, n_rows) / one);
         std::printf("\n");
         std::fflush(stdout);
+    }
+}
+
+// 256 rows times a matrix of a 168 M parameter model.
+TEST_F(Throughput, of_prompts) {
+    constexpr uint32_t kOut = 2816, kCols = 1024, kRows = 256;
+    std::printf("%u rows of %u x %u, %s\n| format | kernel | ms | GMAC/s |\n|---|---|---:|---:|\n", kRows, kOut, kCols, device().caps.driver.c_str());
+    const Buffer x = upload(random_floats(size_t{kRows} * kCols, 1)), y = output<float>(size_t{kRows} * kOut);
+    for (DType dtype : {DType::f16, DType::q4_k}) {
+        std::vector<float> values = is_quantized(dtype) ? std::vector<float>() : random_floats(size_t{kOut} * kCols, 2);
+        const Tensor weight = is_quantized(dtype) ? quantized_tensor(values, kOut, kCols, dtype, 2) : tensor(values, kOut, kCols, dtype);
+        for (Variant variant : {Variant::native, Variant::tiles, Variant::matrices, Variant::matrices_1}) {
+            if (variant >= Variant::matrices && !device().caps.matrix) continue;
+            std::vector<double> times;
+            for (uint32_t i = 0; i <= 3; ++i) {
+                const uint64_t begin = now_ns();
+                run(kernels(variant), [&](Recorder& to) { kMatmul(to, weight, x.view(), y.view(), kRows, kOut, false); });
+                if (i > 0) times.push_back(static_cast<double>(now_ns() - begin) * 1e-6);
+            }
+            const double ms = *std::min_element(times.begin(), times.end());
+            std::printf("| %s | %s | %.1f | %.2f |\n", std::string(dtype_name(dtype)).c_str(), variant_name(variant).c_str(), ms, 1e-6 * kRows * kOut * kCols / ms);
+            std::fflush(stdout);
+        }
     }
 }
 

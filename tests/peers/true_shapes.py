@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Random weights in the exact shapes of Llama-3.2-1B-Instruct and 3B-Instruct, with a vocabulary of Llama 3's kind and size.
 
-    true_shapes.py OUT            writes OUT/1b and OUT/3b (2.5 and 6.4 GB, bf16), needs nothing but Python
+    true_shapes.py OUT [NAME…]    writes OUT/1b and OUT/3b (2.5 and 6.4 GB, bf16), or those named; needs nothing but Python
     true_shapes.sh PROGRAM OUT    makes them if they are not there and runs them
+    speed.sh PROGRAM OUT          the same, and "small", which no published model has: 168 M weights, for devices that are CPUs
 
 The text is noise; shapes, types, files and sizes are the real ones. Files are written once and never shipped.
 """
@@ -16,6 +17,9 @@ import sys
 SHAPES = {
     "1b": dict(hidden_size=2048, num_hidden_layers=16, num_attention_heads=32, head_dim=64),
     "3b": dict(hidden_size=3072, num_hidden_layers=28, num_attention_heads=24, head_dim=128),
+    "small": dict(hidden_size=1024, num_hidden_layers=12, num_attention_heads=16, head_dim=64, num_key_value_heads=4,
+                  intermediate_size=2816, vocab_size=32000, bos_token_id=31744, eos_token_id=[31753], rope_scaling=None,
+                  max_position_embeddings=4096),
 }
 COMMON = dict(
     architectures=["LlamaForCausalLM"], model_type="llama", num_key_value_heads=8, intermediate_size=8192, vocab_size=128256,
@@ -39,8 +43,8 @@ def bf16_noise(source, count):
 
 def tensors(shape):
     d, head, layers = shape["hidden_size"], shape["head_dim"], shape["num_hidden_layers"]
-    q, kv, ffn = shape["num_attention_heads"] * head, 8 * head, 8192
-    yield "model.embed_tokens.weight", (128256, d)
+    q, kv, ffn = shape["num_attention_heads"] * head, shape["num_key_value_heads"] * head, shape["intermediate_size"]
+    yield "model.embed_tokens.weight", (shape["vocab_size"], d)
     for i in range(layers):
         at = f"model.layers.{i}."
         yield at + "input_layernorm.weight", (d,)
@@ -81,18 +85,19 @@ def byte_letters():
     return {b: chr(b) if b in plain else chr(next(rest)) for b in range(256)}
 
 
-def write_tokenizer(folder):
-    """256 bytes, then every pair and triple of letters that fits: 128,000 tokens, each made by a merge."""
+def write_tokenizer(folder, vocab_size):
+    """256 bytes, then every pair and triple of letters that fits, each made by a merge; 256 control tokens at the end."""
+    first_special = vocab_size - 256
     letters = [byte_letters()[b] for b in range(256)]
     alphabet = [letters[b] for b in range(33, 127)] + [letters[32]]
     longer = ((left, right) for length in (1, 2) for left in itertools.product(alphabet, repeat=length) for right in alphabet)
-    merges = ["".join(left) + " " + right for left, right in itertools.islice(longer, 128000 - 256)]
+    merges = ["".join(left) + " " + right for left, right in itertools.islice(longer, first_special - 256)]
     vocabulary = letters + [merge.replace(" ", "") for merge in merges]
     special = ["<|begin_of_text|>", "<|end_of_text|>", *(f"<|reserved_special_token_{i}|>" for i in range(2)),
                "<|finetune_right_pad_id|>", "<|reserved_special_token_2|>", "<|start_header_id|>", "<|end_header_id|>",
                "<|eom_id|>", "<|eot_id|>", "<|python_tag|>"]
     special += [f"<|reserved_special_token_{i}|>" for i in range(3, 259 - len(special))]
-    added = [dict(id=128000 + i, content=text, single_word=False, lstrip=False, rstrip=False, normalized=False, special=True)
+    added = [dict(id=first_special + i, content=text, single_word=False, lstrip=False, rstrip=False, normalized=False, special=True)
              for i, text in enumerate(special[:256])]
     tokenizer = dict(
         version="1.0", truncation=None, padding=None, added_tokens=added, normalizer=None,
@@ -107,16 +112,21 @@ def write_tokenizer(folder):
     (folder / "tokenizer_config.json").write_text(json.dumps(dict(bos_token="<|begin_of_text|>", eos_token="<|eot_id|>", add_bos_token=True)))
 
 
-def main(out):
-    for name, shape in SHAPES.items():
-        folder = pathlib.Path(out) / name
-        folder.mkdir(parents=True, exist_ok=True)
-        write_tokenizer(folder)
-        write_weights(folder / "model.safetensors", shape)
-        (folder / "config.json").write_text(json.dumps({**COMMON, **shape}, indent=1))  # last: marks a whole model
+def write_model(out, name):
+    shape, folder = {**COMMON, **SHAPES[name]}, pathlib.Path(out) / name
+    folder.mkdir(parents=True, exist_ok=True)
+    write_tokenizer(folder, shape["vocab_size"])
+    write_weights(folder / "model.safetensors", shape)
+    (folder / "config.json").write_text(json.dumps(shape, indent=1))  # last: marks a whole model
+    return folder
+
+
+def main(out, names):
+    for name in names or ["1b", "3b"]:
+        write_model(out, name)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    if len(sys.argv) < 2 or not set(sys.argv[2:]) <= set(SHAPES):
         sys.exit(__doc__)
-    main(sys.argv[1])
+    main(sys.argv[1], sys.argv[2:])

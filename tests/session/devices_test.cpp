@@ -133,7 +133,6 @@ TEST(Devices, bit_neutral_knobs_are) {
         tuning.matvec_rows = {1, 3, 8};
         tuning.matvec_teams = 3;
         tuning.matvec_outs = 2;
-        tuning.matmul_rows = 4;
     };
     auto engine = make_engine(desc);
     ASSERT_TRUE(engine);

@@ -86,7 +86,7 @@ Status Stage::wait() {
 void Stage::in_place(Recorder& to) {
     kernels->replace("in_place", test_shader("in_place"));
     if (const Kernel* kernel = to.kernel({"in_place", 1, sizeof(gpu::SwigluArgs), false, {}}))
-        to.cmd.dispatch(*kernel, {kWidth / 64, 1, 1}, gpu::SwigluArgs{.n_rows = 1, .width = kWidth, .y_stride = kWidth}, {a.view()});
+        to.cmd.dispatch(*kernel, {kWidth / 64, 1, 1}, gpu::SwigluArgs{.n_rows = 1, .width = kWidth, .y_stride = kWidth, .step = 1, .up_offset = kWidth}, {a.view()});
 }
 
 Status commit(const std::string& fault) {
@@ -111,7 +111,7 @@ Status commit(const std::string& fault) {
             swiglu(to, stage.a, stage.counts);
             if (right) to.cmd.barrier();
             if (const Kernel* kernel = to.kernel({"swiglu", 2, sizeof(gpu::SwigluArgs), false, {}}))
-                to.cmd.dispatch_indirect(*kernel, stage.counts.view(), gpu::SwigluArgs{.n_rows = 1, .width = kWidth, .y_stride = kWidth},
+                to.cmd.dispatch_indirect(*kernel, stage.counts.view(), gpu::SwigluArgs{.n_rows = 1, .width = kWidth, .y_stride = kWidth, .step = 1, .up_offset = kWidth},
                                          {stage.a.view(), stage.b.view()});
         }));
     if (right || fault == "copy_after_dispatch")

@@ -15,6 +15,8 @@ struct Tally {
     SpeculationReport speculation{};
     auspex_round_times times{};
     bool has_gpu_times = true;
+    std::vector<double> cpu_us{}, first_token_ms{};
+    uint64_t n_intervals = 0; // between rounds, of which times.wall_ms is the sum
 
     void add(const Trial& trial) {
         tokens_per_second.push_back(trial.tokens_per_second);
@@ -23,7 +25,10 @@ struct Tally {
             std::count_if(trial.tokens.begin(), trial.tokens.end(),
                           [](const auspex_token& token) { return token.origin == AUSPEX_TOKEN_CORRECTION; }));
         cli::add(trial.times, times);
+        n_intervals += trial.times.rounds > 0 ? trial.times.rounds - 1 : 0; // the first has none before it
         has_gpu_times = has_gpu_times && trial.has_gpu_times;
+        if (trial.cpu_us_per_round) cpu_us.push_back(*trial.cpu_us_per_round);
+        if (trial.stats.first_token_ms >= 0.0) first_token_ms.push_back(trial.stats.first_token_ms);
     }
 };
 
@@ -44,9 +49,11 @@ BenchResult measured(const Tally& tally) {
     // Every draft that was tested was accepted or met a correction; those behind a correction were never tested, and
     // a round cut short by a limit has none. So this is the maximum likelihood estimate under that censoring.
     result.alpha = ratio(tally.speculation.draft_n_accepted, tally.speculation.draft_n_accepted + tally.n_corrections);
+    if (!tally.cpu_us.empty()) result.cpu_us_per_round = median(tally.cpu_us);
+    if (!tally.first_token_ms.empty()) result.first_token_ms = median(tally.first_token_ms);
     const auto rounds = static_cast<double>(tally.times.rounds);
     if (tally.times.rounds == 0) return result;
-    if (tally.times.wall_ms > 0.0) result.round_ms = tally.times.wall_ms / rounds;
+    if (tally.n_intervals > 0) result.round_ms = tally.times.wall_ms / static_cast<double>(tally.n_intervals);
     if (!tally.has_gpu_times) return result;
     result.draft_ms = tally.times.draft_ms / rounds;
     result.verify_ms = tally.times.verify_ms / rounds;

@@ -13,6 +13,8 @@ namespace auspex::cli {
 
 namespace {
 
+constexpr uint64_t kUnsteadyRounds = 4; // may be recorded while they are submitted
+
 // Of the way's rounds, since they were last taken.
 auspex_round_times take_times(Client& client, const Way& way, bool& has_gpu_times) {
     auspex_round_times sum{};
@@ -43,18 +45,33 @@ Trial complete_once(Client& client, const TrialSetting& setting, const Way& way,
     desc->draft_len = way.draft_len;
     desc->ignore_eos = 1;
 
+    auspex_simulated_acceptance simulated;
+    auspex_simulated_acceptance_init(&simulated, sizeof simulated);
+    if (setting.simulated_alpha) {
+        simulated.alpha = static_cast<float>(*setting.simulated_alpha);
+        desc->header.next = &simulated;
+    }
+
     Trial trial;
     bool ignored = true;
     take_times(client, way, ignored);
     const auspex_sequence sequence = client.create(*desc);
     std::string text;
     bool is_finished = false;
+    const uint64_t first_round = client.rounds_read() + kUnsteadyRounds;
+    uint64_t steady_round = 0, steady_ns = 0; // from which on the thread's time counts
     while (!is_finished) {
+        if (steady_ns == 0 && client.rounds_read() >= first_round) {
+            steady_round = client.rounds_read();
+            steady_ns = thread_cpu_ns();
+        }
         is_finished = client.step();
         client.read(sequence, trial.tokens, text);
         if (interrupted()) throw Failure(kExitInterrupted, "interrupted");
         if (!is_finished) client.wait();
     }
+    if (const uint64_t rounds = client.rounds_read() - steady_round; steady_ns != 0 && rounds > 0)
+        trial.cpu_us_per_round = static_cast<double>(thread_cpu_ns() - steady_ns) * 1e-3 / static_cast<double>(rounds);
     trial.stats = client.stats(sequence);
     client.destroy(sequence);
     trial.times = take_times(client, way, trial.has_gpu_times);

@@ -22,6 +22,7 @@ struct Trial {
     auspex_round_times times{}; // sums over its rounds of the way's draft_len; of auto over all
     bool has_gpu_times = true;
     double tokens_per_second = 0.0;
+    std::optional<double> cpu_us_per_round{}; // of this thread, in the API and reading what it gives, once rounds are recorded
 };
 
 // What every completion has in common. sampling's drafter and draft_len are the way's.
@@ -29,6 +30,7 @@ struct TrialSetting {
     SamplingOptions sampling{};
     std::vector<uint32_t> prompt_tokens{};
     uint32_t n_predict = 0;
+    std::optional<double> simulated_alpha{};
 };
 
 // The only sequence of its engine; end tokens do not stop it. Failure(kExitInterrupted) after Ctrl-C.

@@ -40,7 +40,7 @@ class Study {
         : target_(target), draft_(draft), options_(options), counts_(target.info().vocab_size) {
         setting_.sampling = options.sampling;
         setting_.n_predict = options.n_predict;
-        setting_.prompt_tokens = target.tokenize(options.prompt);
+        setting_.prompt_tokens = target.tokenize(*options.prompt.text);
         check_biases(options.sampling, target.info().vocab_size);
         check_room(setting_.prompt_tokens.size(), setting_.n_predict, target.info());
     }

@@ -163,6 +163,10 @@ void print_summary(const RunReport& report) {
 void print_table(const BenchReport& report) {
     std::printf("%s, %s, Vulkan %s\n", report.engine.device_name, report.engine.driver,
                 format_api_version(report.engine.api_version).c_str());
+    std::printf("\n");
+    print_throughput(report.speed);
+    print_passes(report.speed);
+    if (report.results.empty()) return;
     std::printf("%zu tokens of prompt, %u generated, temperature %g, medians of %u\n\n", report.prompt_n,
                 report.options.n_predict, report.options.sampling.temperature, report.options.n_repetitions);
     std::printf("%-9s %8s %6s %6s %6s %7s %5s %6s %8s %9s\n", "K", "tok/s", "stddev", "accept", "alpha", "tok/rnd", "c",
@@ -174,6 +178,17 @@ void print_table(const BenchReport& report) {
                     number(result.v, 2).c_str(), number(result.speedup, 2).c_str(),
                     number(result.predicted_speedup, 2).c_str());
     }
+    for (const BenchResult& result : report.results)
+        if (result.round_over_passes_gpu && result.round_over_passes_wall)
+            std::printf("%s%s: round / its passes: GPU %.3f, wall %.3f\n", &result == &report.results.front() ? "\n" : "",
+                        result.way.name().c_str(), *result.round_over_passes_gpu, *result.round_over_passes_wall);
+    if (const BenchResult& last = report.results.back(); last.cpu_us_per_round && last.first_token_ms)
+        std::printf("\n%s: %.0f us of this thread per round, first token after %.1f ms\n", last.way.name().c_str(),
+                    *last.cpu_us_per_round, *last.first_token_ms);
+    if (report.options.simulated_alpha)
+        std::printf("\nSIMULATED: each draft is accepted with probability %g, whatever it is; the texts mean\n"
+                    "nothing, the work is that of real rounds\n",
+                    *report.options.simulated_alpha);
     if (!report.options.sampling.is_lossless())
         std::printf("\nNOT LOSSLESS: with --lenience %g the texts are not distributed as the target's\n",
                     report.options.sampling.lenience);

@@ -135,7 +135,11 @@ void print_json(const BenchReport& report) {
                            {"drafter", drafter_name(result.way.drafter)},
                            {"overlap", or_null(result.overlap)},
                            {"drafter_rounds", drafter_rounds_json(result.drafter_rounds)},
-                           {"choice", or_null(result.choice)}});
+                           {"choice", or_null(result.choice)},
+                           {"cpu_us_per_round", or_null(result.cpu_us_per_round)},
+                           {"first_token_ms", or_null(result.first_token_ms)},
+                           {"round_over_passes_gpu", or_null(result.round_over_passes_gpu)},
+                           {"round_over_passes_wall", or_null(result.round_over_passes_wall)}});
     }
     Json json;
     json["schema"] = kSchema;
@@ -149,7 +153,9 @@ void print_json(const BenchReport& report) {
     json["seed"] = report.options.seed;
     json["acceptance"] = acceptance_name(report.options.sampling.acceptance);
     json["lenience"] = report.options.sampling.lenience;
-    json["lossless"] = report.options.sampling.is_lossless();
+    json["lossless"] = report.options.sampling.is_lossless() && !report.options.simulated_alpha;
+    json["simulated_alpha"] = or_null(report.options.simulated_alpha); // not null: the texts mean nothing
+    add_json(report.speed, json);
     print(json);
 }
 

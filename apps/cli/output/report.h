@@ -3,6 +3,7 @@
 
 #include "cli/bench/measurement.h"
 #include "cli/output/speculation_report.h"
+#include "cli/output/speed_report.h"
 #include "cli/output/story_printer.h"
 
 #include <auspex/auspex_tools.h>
@@ -47,13 +48,19 @@ struct BenchResult {
     std::optional<double> overlap{};                            // mean Σ min(target, draft) over tested drafts
     std::array<uint64_t, kRoundDrafters.size()> drafter_rounds{};
     std::string choice{}; // of the last repetition
+    std::optional<double> cpu_us_per_round{}; // median; of the calling thread, rounds being recorded
+    std::optional<double> first_token_ms{};   // median; wall time from creation
+    // A round / its passes timed by themselves (K draft passes of a row and a target pass of K + 1), as GPU time and as wall
+    // time over the same GPU time of the passes; of the drafter model.
+    std::optional<double> round_over_passes_gpu{}, round_over_passes_wall{};
 };
 
 struct BenchReport {
     const auspex_engine_info& engine;
     const BenchOptions& options;
     size_t prompt_n = 0;
-    std::vector<BenchResult> results{}; // plain first
+    std::vector<BenchResult> results{}; // plain first; none: nothing was generated
+    SpeedReport speed{};
 };
 
 struct InfoReport {
@@ -92,6 +99,7 @@ void print_json(const ScoreReport& report);
 // For people, at most 80 columns.
 void print_summary(const RunReport& report);  // stderr
 void print_table(const BenchReport& report);  // stdout
+void print_rows(const BenchReport& report);   // stdout, as options.format says
 void print_listing(const InfoReport& report); // stdout
 void print_listing(const TokenizeReport& report);
 void print_listing(const ScoreReport& report);

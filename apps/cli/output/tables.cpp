@@ -37,8 +37,8 @@ std::string as_csv(const Table& table) {
     text += "\n";
     for (const std::vector<TableCell>& row : table.rows) {
         text += table.key;
-        for (const TableCell& value : row)
-            text += "," + shown(value, 6);
+        for (size_t i = 0; i < row.size(); ++i)
+            text += "," + shown(row[i], table.columns[i].decimals == 0 ? 0 : 6);
         text += "\n";
     }
     return text;

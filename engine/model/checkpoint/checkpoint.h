@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,6 +23,12 @@ struct TensorInfo {
     uint64_t bytes = 0;          // rows × file_row_bytes, overflow-checked
 };
 
+// A matrix whose elements nobody reads: the loader makes them on the device (kernels/random_fill).
+struct RandomMatrix {
+    uint64_t seed; // of this tensor
+    float spread;  // standard deviation
+};
+
 class Checkpoint {
   public:
     virtual ~Checkpoint() = default;
@@ -31,6 +38,8 @@ class Checkpoint {
     // Copies bytes [offset, offset + out.size()) of a tensor, rows in Hugging Face's order (q and k rotate halves); the
     // range lies inside it.
     virtual Status read(const TensorInfo& tensor, uint64_t offset, std::span<std::byte> out) const = 0;
+    // Not none: the tensor cannot be read, the device makes it.
+    virtual std::optional<RandomMatrix> made_on_device(const TensorInfo&) const { return std::nullopt; }
     // The tensor was read and is not needed soon; reading it again is allowed.
     virtual void release(const TensorInfo&) const {}
 };
@@ -43,6 +52,9 @@ Result<std::unique_ptr<Checkpoint>> open_gguf_checkpoint(const std::string& path
 
 // `folder` holds config.json and model.safetensors, or shards with model.safetensors.index.json.
 Result<std::unique_ptr<Checkpoint>> open_huggingface_checkpoint(const std::string& folder);
+
+// `wanted`, or what a row of so many elements takes where it is not whole blocks of it.
+DType fitting_type(DType wanted, uint64_t cols);
 
 // The same model with its matrices in another type, converted as they are read; rows that are not whole blocks take
 // q4_0, q8_0 or f16 instead. unsupported: a type that cannot be written (see can_quantize_to).
@@ -58,6 +70,10 @@ struct SyntheticModel {
     uint64_t seed = 1;
     float scale = 0.02f;
     uint32_t distinct_tokens = 0; // ≤ vocab_size
+    // Matrices are made on the device, in any dtype (rows that are not whole blocks: fitting_type): nothing is computed or
+    // sent by the host, however large the model. Their elements are others than those of the same seed otherwise, and cannot
+    // be read. distinct_tokens is 0 then.
+    bool on_device = false;
 };
 Result<std::unique_ptr<Checkpoint>> make_synthetic_checkpoint(const SyntheticModel& model);
 

@@ -18,14 +18,6 @@ double bits_per_weight(DType type) {
     return 8.0 * dtype_info(type).block_bytes / dtype_info(type).block_elements;
 }
 
-// The wanted type, or the next one whose blocks fit the row (llama.cpp falls back the same way).
-DType fitting(DType wanted, uint64_t cols) {
-    if (cols % dtype_info(wanted).block_elements == 0) return wanted;
-    if (wanted == DType::q4_k && cols % 32 == 0) return DType::q4_0;
-    if (wanted == DType::q6_k && cols % 32 == 0) return DType::q8_0;
-    return DType::f16;
-}
-
 class QuantizingCheckpoint : public Checkpoint {
   public:
     QuantizingCheckpoint(std::unique_ptr<Checkpoint> source, DType type)
@@ -40,7 +32,7 @@ class QuantizingCheckpoint : public Checkpoint {
         const TensorInfo* from = source_->find(tensor_name);
         if (!from || from->shape.size() != 2) return from;
         TensorInfo to = *from;
-        to.dtype = fitting(type_, from->shape[1]);
+        to.dtype = fitting_type(type_, from->shape[1]);
         if (to.dtype == from->dtype) return from;
         if (is_quantized(from->dtype) && bits_per_weight(from->dtype) <= bits_per_weight(to.dtype)) return from;
         to.bytes = from->shape[0] * file_row_bytes(to.dtype, from->shape[1]); // no more than the source's elements × 4
@@ -92,6 +84,14 @@ class QuantizingCheckpoint : public Checkpoint {
 };
 
 } // namespace
+
+// The wanted type, or the next one whose blocks fit the row (llama.cpp falls back the same way).
+DType fitting_type(DType wanted, uint64_t cols) {
+    if (cols % dtype_info(wanted).block_elements == 0) return wanted;
+    if (wanted == DType::q4_k && cols % 32 == 0) return DType::q4_0;
+    if (wanted == DType::q6_k && cols % 32 == 0) return DType::q8_0;
+    return DType::f16;
+}
 
 Result<std::unique_ptr<Checkpoint>> quantize_checkpoint(std::unique_ptr<Checkpoint> source, DType type) {
     if (!can_quantize_to(type))

@@ -85,6 +85,7 @@ class SyntheticCheckpoint : public Checkpoint {
     explicit SyntheticCheckpoint(const SyntheticModel& model)
         : model_(model), name_("synthetic d=" + std::to_string(model.config.hidden_size) +
                                ",layers=" + std::to_string(model.config.n_layers)) {
+        table_dtype_ = is_quantized(model.dtype) ? DType::f16 : model.dtype;
         make_tables();
         list_tensors();
     }
@@ -102,6 +103,8 @@ class SyntheticCheckpoint : public Checkpoint {
     Status read(const TensorInfo& tensor, uint64_t offset, std::span<std::byte> out) const override {
         if (offset > tensor.bytes || out.size() > tensor.bytes - offset)
             return {Code::internal, name_ + ": read outside of tensor " + in_quotes(tensor.name)};
+        if (made_on_device(tensor))
+            return {Code::internal, name_ + ": tensor " + in_quotes(tensor.name) + " is made on the device and cannot be read"};
         const uint64_t distinct_rows = has_token_rows(tensor) ? model_.distinct_tokens : 0;
         if (distinct_rows == 0) {
             make(tensor, offset, out);
@@ -118,6 +121,11 @@ class SyntheticCheckpoint : public Checkpoint {
         return ok_status();
     }
 
+    std::optional<RandomMatrix> made_on_device(const TensorInfo& tensor) const override {
+        if (!model_.on_device || tensor.shape.size() != 2) return std::nullopt;
+        return RandomMatrix{name_key(model_.seed, tensor.name), model_.scale};
+    }
+
   private:
     static bool has_token_rows(const TensorInfo& tensor) {
         return tensor.name == "model.embed_tokens.weight" || tensor.name == "lm_head.weight";
@@ -126,7 +134,7 @@ class SyntheticCheckpoint : public Checkpoint {
     void make(const TensorInfo& tensor, uint64_t offset, std::span<std::byte> out) const {
         const uint64_t key = name_key(model_.seed, tensor.name);
         const bool norm = tensor.shape.size() == 1;
-        if (model_.dtype == DType::f32) {
+        if (table_dtype_ == DType::f32) {
             make_bytes(norm ? wide_->norm : wide_->matrix, key, offset, out);
         } else {
             make_bytes(norm ? narrow_->norm : narrow_->matrix, key, offset, out);
@@ -135,16 +143,16 @@ class SyntheticCheckpoint : public Checkpoint {
 
     void make_tables() {
         const auto quantiles = normal_quantiles();
-        (model_.dtype == DType::f32 ? void(wide_ = std::make_unique<Tables<float>>())
+        (table_dtype_ == DType::f32 ? void(wide_ = std::make_unique<Tables<float>>())
                                     : void(narrow_ = std::make_unique<Tables<uint16_t>>()));
         for (uint32_t i = 0; i < table_size; ++i) {
             const auto matrix = static_cast<float>(model_.scale * quantiles[i]);
             const auto norm = static_cast<float>(1.0 + 0.1 * model_.scale * quantiles[i]);
-            if (model_.dtype == DType::f32) {
+            if (table_dtype_ == DType::f32) {
                 wide_->matrix[i] = matrix;
                 wide_->norm[i] = norm;
             } else {
-                const auto round = model_.dtype == DType::f16 ? float_to_half : float_to_bfloat;
+                const auto round = table_dtype_ == DType::f16 ? float_to_half : float_to_bfloat;
                 narrow_->matrix[i] = round(matrix);
                 narrow_->norm[i] = round(norm);
             }
@@ -152,10 +160,11 @@ class SyntheticCheckpoint : public Checkpoint {
     }
 
     void add(std::string name, std::vector<uint64_t> shape) {
-        uint64_t bytes = dtype_bytes(model_.dtype);
-        for (uint64_t dim : shape)
-            bytes *= dim; // at most 2^18 × 2^18 × 4 by the config's ranges
-        tensors_.push_back({std::move(name), model_.dtype, std::move(shape), bytes});
+        const uint64_t cols = shape.back();
+        const DType dtype = shape.size() == 1 ? table_dtype_ : fitting_type(model_.dtype, cols);
+        // At most 2^20 rows of 2^18 × 4 bytes by the config's ranges.
+        const uint64_t bytes = (shape.size() == 1 ? 1 : shape[0]) * file_row_bytes(dtype, cols);
+        tensors_.push_back({std::move(name), dtype, std::move(shape), bytes});
     }
 
     void list_tensors() {
@@ -183,6 +192,7 @@ class SyntheticCheckpoint : public Checkpoint {
 
     SyntheticModel model_;
     std::string name_;
+    DType table_dtype_ = DType::f32;           // of what is read
     std::vector<TensorInfo> tensors_;          // sorted by name
     std::unique_ptr<Tables<float>> wide_;      // f32
     std::unique_ptr<Tables<uint16_t>> narrow_; // f16 or bf16
@@ -195,7 +205,11 @@ Result<std::unique_ptr<Checkpoint>> make_synthetic_checkpoint(const SyntheticMod
     const Status config = check_llama_config(model.config, where);
     if (config.code() == Code::bad_file) return Status(Code::invalid_argument, config.message()); // there is no file
     AUSPEX_TRY(config);
-    if (model.dtype != DType::f32 && model.dtype != DType::f16 && model.dtype != DType::bf16)
+    if (model.on_device && (model.dtype == DType::u32 || static_cast<size_t>(model.dtype) >= std::size(dtype_infos)))
+        return Status(Code::invalid_argument, where + ": found a dtype that no weights have");
+    if (model.on_device && model.distinct_tokens > 0)
+        return Status(Code::invalid_argument, where + ": found distinct tokens and weights made on the device, expected one of them");
+    if (!model.on_device && model.dtype != DType::f32 && model.dtype != DType::f16 && model.dtype != DType::bf16)
         return Status(Code::invalid_argument, where + ": found dtype " + std::string(dtype_name(model.dtype)) +
                                                   ", expected f16, bf16 or f32");
     if (!(model.scale > 0.0f && model.scale <= 100.0f))

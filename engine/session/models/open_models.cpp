@@ -38,6 +38,10 @@ class TrimmedCheckpoint : public Checkpoint {
         if (!whole) return {Code::internal, name() + ": read of a tensor that is not there: " + in_quotes(tensor.name)};
         return source_->read(*whole, offset, out); // the first rows are the first bytes
     }
+    std::optional<RandomMatrix> made_on_device(const TensorInfo& tensor) const override {
+        const TensorInfo* whole = source_->find(tensor.name);
+        return whole ? source_->made_on_device(*whole) : std::nullopt;
+    }
     void release(const TensorInfo& tensor) const override {
         if (const TensorInfo* whole = source_->find(tensor.name)) source_->release(*whole);
     }
@@ -49,6 +53,11 @@ class TrimmedCheckpoint : public Checkpoint {
 };
 
 Result<std::unique_ptr<Checkpoint>> open_one(const ModelSource& source) {
+    if (source.synthetic && source.synthetic->on_device && source.type) { // made in that type; there is nothing to convert
+        SyntheticModel model = *source.synthetic;
+        model.dtype = *source.type;
+        return make_synthetic_checkpoint(model);
+    }
     AUSPEX_TRY_ASSIGN(opened, source.synthetic ? make_synthetic_checkpoint(*source.synthetic) : open_checkpoint(source.path));
     if (!source.type) return opened;
     return quantize_checkpoint(std::move(opened), *source.type);

@@ -58,14 +58,35 @@ AUSPEX_API auspex_status auspex_model_info_init(auspex_model_info* info, size_t 
 AUSPEX_API auspex_status auspex_model_describe(const char* path, auspex_cache_type cache_type, auspex_model_info* info,
                                                auspex_log_callback log, void* log_user_data);
 
+/** auspex_synthetic_shape.dtype. From Q8_0 on only with generate_on_device. */
+typedef enum auspex_synthetic_dtype {
+    AUSPEX_SYNTHETIC_F32 = 0,
+    AUSPEX_SYNTHETIC_F16 = 1,
+    AUSPEX_SYNTHETIC_BF16 = 2,
+    AUSPEX_SYNTHETIC_Q8_0 = 3,
+    AUSPEX_SYNTHETIC_Q4_0 = 4,
+    AUSPEX_SYNTHETIC_Q4_1 = 5,
+    AUSPEX_SYNTHETIC_Q5_0 = 6,
+    AUSPEX_SYNTHETIC_Q5_1 = 7,
+    AUSPEX_SYNTHETIC_Q2_K = 8,
+    AUSPEX_SYNTHETIC_Q3_K = 9,
+    AUSPEX_SYNTHETIC_Q4_K = 10,
+    AUSPEX_SYNTHETIC_Q5_K = 11,
+    AUSPEX_SYNTHETIC_Q6_K = 12,
+    AUSPEX_SYNTHETIC_MAX_ENUM = 0x7fffffff
+} auspex_synthetic_dtype;
+
 /** A random-weight model: chain into auspex_engine_desc.header.next to run shapes without a file. */
 typedef struct auspex_synthetic_shape {
     uint32_t hidden_size, n_layers, n_heads, n_kv_heads, head_dim, ffn_size, vocab_size, max_position;
     uint32_t tied_embedding; /* 0 or 1 */
-    uint32_t dtype;          /* 0: f32, 1: f16, 2: bf16 */
+    uint32_t dtype;          /* an auspex_synthetic_dtype; rows that are not whole blocks of it take the next one that fits */
     uint64_t seed;
     float scale;             /* standard deviation of the weights */
     uint32_t distinct_tokens; /* 0: all; else token i has the embedding and head rows of token i % distinct_tokens: exact ties */
+    uint32_t generate_on_device; /* 1: a kernel writes the matrices where they are used, in any dtype: gigabytes in a second, and
+                                    nothing passes through the host; other numbers than with 0 for the same seed; distinct_tokens
+                                    must be 0. INVALID_ARGUMENT otherwise, and where dtype is none of the above */
 } auspex_synthetic_shape;
 
 /** target.hidden_size 0: the file named in the engine's desc. There is no tokenizer then: prompts are token ids. */
@@ -178,6 +199,74 @@ typedef struct auspex_round_times {
 /** Times of all rounds recorded with this draft_len since they were last taken, then starts anew. */
 AUSPEX_API auspex_status auspex_engine_take_round_times(auspex_engine* engine, uint32_t draft_len,
                                                         auspex_round_times* times);
+
+/** Chained into auspex_sequence_desc.header.next: a draft passes the test with this probability, whatever it is, by one coin per
+ *  position of the text, a pure function of the seed. All work of a round is done as ever, so that the speed of a pair can be
+ *  measured at a given acceptance without its weights. THE TEXT MEANS NOTHING. With AUSPEX_ACCEPT_REJECTION and lenience 1 only.
+ *  Its type is no member of auspex_struct_type: callers of auspex.h alone cannot name it. */
+#define AUSPEX_TYPE_SIMULATED_ACCEPTANCE ((auspex_struct_type)1001)
+typedef struct auspex_simulated_acceptance {
+    auspex_header header;
+    float alpha; /* 0 … 1 */
+} auspex_simulated_acceptance;
+
+AUSPEX_API auspex_status auspex_simulated_acceptance_init(auspex_simulated_acceptance* simulated, size_t size);
+
+/** What a copy by a compute kernel reaches: 16-byte loads and stores, up to 256 MiB from one buffer to another. */
+typedef struct auspex_copy_speed {
+    uint64_t bytes;       /* of one copy, bytes read and bytes written both counted */
+    double ms;            /* median */
+    double gb_per_second; /* bytes / ms; 1e9 bytes */
+} auspex_copy_speed;
+
+/** Waits for the work under way and for its own; takes up to 512 MiB of device memory meanwhile.
+ *  INVALID_ARGUMENT: repetitions is not 1 … 1000. OUT_OF_DEVICE_MEMORY: not even 2 MiB were free. */
+AUSPEX_API auspex_status auspex_engine_measure_copy(auspex_engine* engine, uint32_t repetitions, auspex_copy_speed* speed);
+
+/** A pass of one model over n_rows new positions behind `depth` others, all of one sequence. What the cache holds at those is
+ *  left as it is: it changes no time. */
+typedef struct auspex_pass_desc {
+    auspex_header header;
+    uint32_t of_draft;    /* 1: of the draft model */
+    uint32_t is_prompt;   /* 1: by the prompt kernels, layers only; 0: by the row kernels, with head and greedy choice of every row,
+                             as the target's part of a round */
+    uint32_t n_rows;      /* 1 (default) … as many as a round or a prompt chunk of this engine has at most */
+    uint32_t depth;       /* depth + n_rows ≤ max_context */
+    uint32_t repetitions; /* 5; one more warms up */
+    uint32_t with_stages; /* 1: a second time, with a timestamp around every stage */
+} auspex_pass_desc;
+
+AUSPEX_API auspex_status auspex_pass_desc_init(auspex_pass_desc* desc, size_t size);
+
+typedef struct auspex_stage_time {
+    char name[24];  /* "qkv", "attention", …: what there is depends on the device's fusions */
+    uint32_t count; /* stages of this name in one pass */
+    double ms;      /* GPU time of all of them in one pass, median */
+} auspex_stage_time;
+
+#define AUSPEX_MAX_STAGES 32u
+#define AUSPEX_TYPE_PASS_DESC ((auspex_struct_type)1002)
+#define AUSPEX_TYPE_PASS_TIMES ((auspex_struct_type)1003)
+
+typedef struct auspex_pass_times {
+    auspex_header header;
+    double gpu_ms;           /* median of the repetitions; < 0: the device has no timestamps */
+    double least_ms, most_ms;
+    double wall_ms;          /* per pass of passes that were submitted together, host's clock */
+    uint32_t n_dispatches, n_barriers; /* of one pass */
+    uint64_t weights_bytes;  /* read by one pass */
+    uint64_t cache_bytes;    /* of keys and values up to the last row */
+    double flops;            /* of its matrices: two for each weight and row */
+    uint32_t n_stages;       /* of `stages`; 0 without with_stages or timestamps */
+    auspex_stage_time stages[AUSPEX_MAX_STAGES];
+} auspex_pass_times;
+
+AUSPEX_API auspex_status auspex_pass_times_init(auspex_pass_times* times, size_t size);
+
+/** Waits for the work under way and for its own. Uses a free slot during the call.
+ *  CAPACITY: no free slot, or more positions than max_context. INVALID_ARGUMENT: n_rows or repetitions out of range, or no draft. */
+AUSPEX_API auspex_status auspex_engine_measure_pass(auspex_engine* engine, const auspex_pass_desc* desc,
+                                                    auspex_pass_times* times);
 
 /** A turn of the GPU ("round", "prefill", "draft prefill", "fork"), or a stage within it ("draft", "verify", "accept", …). */
 typedef struct auspex_trace_event {

@@ -1,0 +1,24 @@
+// Records the copy kernel.
+#include "kernels/copy.h"
+
+#include "base/checked.h"
+#include "shared/copy_args.h"
+
+#include <algorithm>
+
+namespace auspex {
+
+namespace {
+constexpr uint32_t kInvocations = 256;      // per workgroup, as in the shader
+constexpr uint32_t kVectorsEach = 4;        // more per invocation once the grid is full
+} // namespace
+
+void record_kernel_copy(Recorder& to, BufferView from, BufferView target) {
+    const Kernel* kernel = to.kernel({"copy", 2, sizeof(gpu::CopyArgs), false, {}});
+    if (!kernel) return;
+    const auto n_vectors = static_cast<uint32_t>(from.size / 16);
+    const uint32_t groups = std::clamp(ceil_div(n_vectors, kInvocations * kVectorsEach), 1u, to.cmd.device().caps.max_groups[0]);
+    to.cmd.dispatch(*kernel, {groups, 1, 1}, gpu::CopyArgs{.n_vectors = n_vectors, .stride = groups * kInvocations}, {from, target});
+}
+
+} // namespace auspex

@@ -1,0 +1,49 @@
+// What recording any member of the mat-vec family takes: the variant for so many rows, and a dispatch per shard.
+#pragma once
+
+#include "base/checked.h"
+#include "kernels/matvec.h"
+#include "shared/matvec_args.h"
+
+#include <algorithm>
+
+namespace auspex {
+
+struct MatvecKernel {
+    const Kernel* kernel; // null after a failure
+    uint32_t tile_rows;
+    uint32_t group_outs;  // outputs per workgroup
+};
+// shader: the stem of its .comp file; suffix: of its variant (".norm"). own_constants: from constant_id 6 on.
+MatvecKernel matvec_kernel(Recorder& to, const char* shader, const char* suffix, const Tensor& weight, uint32_t n_rows, uint32_t n_bindings,
+                           uint32_t args_bytes, std::initializer_list<uint32_t> own_constants);
+
+// dispatch(grid, args, buffer) for every shard of the weight, its members of args filled in. first_out: of the weight's first row.
+template <typename Args, typename Dispatch>
+void for_each_shard(Recorder& to, const MatvecKernel& kernel, const Tensor& weight, uint32_t n_rows, uint32_t first_out, Args args,
+                    Dispatch&& dispatch) {
+    const uint32_t max_x = to.cmd.device().caps.max_groups[0];
+    for (const Shard& shard : weight.shards) {
+        const uint32_t groups = ceil_div(shard.n_rows, kernel.group_outs);
+        const Groups grid = {std::min(groups, max_x), ceil_div(groups, std::min(groups, max_x)), ceil_div(n_rows, kernel.tile_rows)};
+        args.k_steps = weight.steps();
+        args.n_out = shard.n_rows;
+        args.first_out = first_out + shard.first_row;
+        args.n_rows = n_rows;
+        args.x_row_stride = weight.padded_cols / 4;
+        dispatch(grid, args, shard.buffer.view());
+    }
+}
+
+// Arguments without what for_each_shard fills in and what only the op knows.
+template <typename Args> Args family_args(uint32_t y_stride, const NormedRows& rows) {
+    Args args = {};
+    args.y_stride = y_stride;
+    args.x_first_row = rows.first_row;
+    args.x_row_step = rows.row_step;
+    args.norm_width = rows.width;
+    args.norm_eps = rows.eps;
+    return args;
+}
+
+} // namespace auspex

@@ -1,0 +1,181 @@
+// Records a pass several times, so that the GPU stays busy, and reads its timestamps.
+#include "session/measure/pass_meter.h"
+
+#include "kernels/rows.h"
+#include "kernels/vocab.h"
+#include "tensor/upload.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace auspex {
+
+namespace {
+
+double median(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    const size_t middle = values.size() / 2;
+    return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+// Regions of a recording whose segments are passes: per name and pass the sum, then the median over the passes.
+std::vector<StageTime> stages_of(const Recording& recording) {
+    std::vector<StageTime> stages;
+    std::vector<std::vector<double>> sums; // (stages, segments)
+    for (const Recording::RegionTime& region : recording.region_times()) {
+        if (region.ms < 0) return {};
+        auto found = std::find_if(stages.begin(), stages.end(), [&](const StageTime& s) { return std::strcmp(s.name, region.name) == 0; });
+        const auto at = static_cast<size_t>(found - stages.begin());
+        if (found == stages.end()) {
+            stages.push_back({region.name, 0, 0});
+            sums.emplace_back(recording.n_segments(), 0.0);
+        }
+        sums[at][region.segment] += region.ms;
+        stages[at].count += region.segment == 0 ? 1 : 0;
+    }
+    for (size_t i = 0; i < stages.size(); ++i) {
+        if (sums[i].size() > 1) sums[i].erase(sums[i].begin()); // the first warms up
+        stages[i].ms = median(sums[i]);
+    }
+    return stages;
+}
+
+double matrix_elements(const LlamaWeights& weights, const PassRequest& request) {
+    auto of = [](const Tensor& t) { return double(t.rows) * t.cols; };
+    double sum = request.kind == PassKind::rows ? of(weights.head()) : 0.0;
+    for (const LlamaLayer& layer : weights.layers)
+        for (const Linear* linear : {&layer.qkv, &layer.output, &layer.gate_up, &layer.down})
+            for (const Tensor& part : linear->parts) sum += of(part);
+    return sum;
+}
+
+} // namespace
+
+PassMeter::~PassMeter() {
+    if (fence_) device_->vk.DestroyFence(device_->handle, fence_, nullptr);
+}
+
+Status PassMeter::prepare(const PassRequest& request, std::span<const PageChange> pages) {
+    const uint32_t vocab = model(request).config().vocab_size, n = request.n_rows;
+    const uint64_t logits_bytes = request.kind == PassKind::rows ? uint64_t(n) * vocab * 4 : 4;
+    if (logits_bytes > device_->caps.max_storage_buffer_range)
+        return {Code::unsupported, std::to_string(n) + " rows of logits exceed the device's storage buffer range"};
+    auto make = [&](Buffer& buffer, uint64_t bytes, MemoryUse use) -> Status {
+        AUSPEX_TRY_ASSIGN(made, memory_.create(bytes, use));
+        if (made.mapped()) std::memset(made.mapped(), 0, made.size());
+        buffer = std::move(made);
+        return ok_status();
+    };
+    turn_.max_commands = static_cast<uint32_t>(pages.size()) + request.depth + n;
+    AUSPEX_TRY(make(turn_.count, 4, MemoryUse::upload));
+    AUSPEX_TRY(make(turn_.commands, turn_.max_commands * sizeof(gpu::SlotCommand), MemoryUse::upload));
+    AUSPEX_TRY(make(turn_.list, n * 8ull, MemoryUse::upload));
+    AUSPEX_TRY(make(rows_, n * sizeof(gpu::Row), MemoryUse::device));
+    AUSPEX_TRY(make(counts_, 12, MemoryUse::device));
+    AUSPEX_TRY(make(logits_, logits_bytes, MemoryUse::device));
+    AUSPEX_TRY(make(partials_, uint64_t(n) * vocab_chunks(vocab) * sizeof(gpu::VocabChoice), MemoryUse::device));
+    AUSPEX_TRY(make(choices_, n * sizeof(gpu::VocabChoice), MemoryUse::device));
+    AUSPEX_TRY(make(state_, sizeof(gpu::SlotState), MemoryUse::upload));
+    AUSPEX_TRY(make(round_slots_, sizeof(gpu::RoundSlot), MemoryUse::upload));
+    const gpu::RoundSlot all = {.slot = 0, .draft_len = n - 1, .start = request.depth, .live = 1, .one_hot = 0};
+    std::memcpy(round_slots_.mapped(), &all, sizeof all);
+    VkFenceCreateInfo info = {VK_STRUCTURE_TYPE_FENCE_CREATE_INFO, nullptr, 0};
+    AUSPEX_VK_MAKE(*device_, fence_, CreateFence(device_->handle, &info, nullptr, &fence_));
+
+    CommandWriter writer(turn_.max_commands);
+    if (request.of_draft) writer.draft_pages(pages);
+    else writer.target_pages(pages);
+    std::vector<uint32_t> tokens(n);
+    for (uint32_t i = 0; i < n; ++i) tokens[i] = static_cast<uint32_t>((uint64_t{i} * 7919 + 1) % vocab);
+    writer.history(slot_, request.depth, tokens);
+    writer.flush(turn_);
+    auto* list = reinterpret_cast<uint32_t*>(turn_.list.mapped());
+    for (uint32_t i = 0; i < n; ++i) {
+        list[2 * i] = slot_;
+        list[2 * i + 1] = request.depth + i;
+    }
+    return ok_status();
+}
+
+void PassMeter::record_pass(Recorder& to, const PassRequest& request) {
+    const LlamaModel& llama = model(request);
+    const uint32_t n = request.n_rows, vocab = llama.config().vocab_size;
+    const Pass pass = {.rows = rows_.view(), .counts = counts_.view(), .n_rows = n, .kind = request.kind};
+    llama.record_embedding(to, pass);
+    llama.record_layers(to, pass, 0, llama.config().n_layers);
+    if (request.kind == PassKind::prompt) return;
+    llama.record_head(to, logits_.view(), {.n = n, .logits_stride = vocab});
+    to.cmd.stage("sampling");
+    record_vocab_partials(to, logits_.view(), state_.view(), round_slots_.view(), partials_.view(),
+                          {.vocab = vocab, .n_rows = n, .rows_per_slot = n, .first_offset = 1, .of_draft = false});
+    to.cmd.barrier();
+    record_pick(to, partials_.view(), choices_.view(), n, vocab);
+    to.cmd.barrier();
+}
+
+Result<std::unique_ptr<Recording>> PassMeter::record(const PassRequest& request, uint32_t n, bool stages) {
+    const LlamaModel& llama = model(request);
+    constexpr uint32_t stages_per_layer = 16, other_stages = 8; // at most
+    const uint32_t regions = stages ? stages_per_layer * llama.config().n_layers + other_stages : 1;
+    AUSPEX_TRY_ASSIGN(made, Recording::create(*device_, n * regions));
+    Recorder to = {*made, *kernels_};
+    for (uint32_t i = 0; i < n; ++i) {
+        made->begin_segment("measure");
+        if (i == 0) {
+            record_commands(to, models_, *buffers_, turn_);
+            record_replay_rows(to, turn_.list.view(), buffers_->history.view(), rows_.view(), counts_.view(), request.n_rows,
+                               buffers_->history_stride, llama.config().n_kv_heads);
+            made->barrier();
+        }
+        made->time_stages(stages);
+        if (!stages) made->begin_region("pass");
+        record_pass(to, request);
+        if (!stages) made->end_region();
+        made->end_stages();
+        made->end_segment();
+    }
+    AUSPEX_TRY(made->finish());
+    return made;
+}
+
+Status PassMeter::run(const Recording& recording, uint32_t first, uint32_t count) {
+    std::vector<VkCommandBuffer> segments;
+    for (uint32_t i = first; i < first + count; ++i) segments.push_back(recording.segment(i));
+    AUSPEX_TRY(device_->submit(segments.data(), count, fence_));
+    AUSPEX_TRY(device_->wait_until_done(fence_));
+    return device_->check(device_->vk.ResetFences(device_->handle, 1, &fence_), "vkResetFences");
+}
+
+Result<PassTimes> PassMeter::measure(const PassRequest& request, std::span<const PageChange> pages) {
+    AUSPEX_TRY(prepare(request, pages));
+    const LlamaModel& llama = model(request);
+    const LlamaWeights& weights = llama.weights();
+    PassTimes times;
+    times.weights_bytes = weights.bytes_per_pass() - (request.kind == PassKind::rows ? 0 : weights.head().bytes());
+    times.cache_bytes = KvCache::bytes_per_token(llama.cache().shape()) * (request.depth + request.n_rows);
+    times.flops = 2.0 * matrix_elements(weights, request) * request.n_rows;
+
+    AUSPEX_TRY_ASSIGN(one, record(request, 1, false)); // counts without what only the first segment has
+    AUSPEX_TRY_ASSIGN(passes, record(request, request.repetitions + 1, false));
+    times.n_dispatches = (passes->n_dispatches() - one->n_dispatches()) / request.repetitions;
+    times.n_barriers = (passes->n_barriers() - one->n_barriers()) / request.repetitions;
+    AUSPEX_TRY(run(*passes, 0, 1));
+    const uint64_t begin = now_ns();
+    AUSPEX_TRY(run(*passes, 1, request.repetitions));
+    times.wall_ms = static_cast<double>(now_ns() - begin) * 1e-6 / request.repetitions;
+    std::vector<double> ms;
+    for (const Recording::RegionTime& region : passes->region_times())
+        if (region.segment > 0 && region.ms >= 0) ms.push_back(region.ms);
+    if (!ms.empty()) {
+        times.gpu_ms = median(ms);
+        times.least_ms = *std::min_element(ms.begin(), ms.end());
+        times.most_ms = *std::max_element(ms.begin(), ms.end());
+    }
+    if (!request.stages || ms.empty()) return times;
+    AUSPEX_TRY_ASSIGN(staged, record(request, request.repetitions + 1, true));
+    AUSPEX_TRY(run(*staged, 0, request.repetitions + 1));
+    times.stages = stages_of(*staged);
+    return times;
+}
+
+} // namespace auspex

@@ -1,0 +1,84 @@
+// The body of a mat-vec, for inside main() because glslang passes no arrays whose size is a specialisation constant. Every
+// invocation of the workgroup takes part. Leaves: out0, row0, the first output of the team and row of the tile; acc,
+// (outputs, ROWS), the sums of outputs out0 + first_out …, kHeld of them; writes, of the lanes that hold the same ones one.
+// PAIRS_OUT: goes on to emit_pair(output, row, even, odd), the op's, for every two neighbours (the first even, below
+// args.n_out) of every row below args.n_rows. OUTS is at least 2 then, args.n_out even.
+    uint lane = lane_index();
+    uint group = (gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * TEAMS + team_index();
+    uint out0 = group * OUTS;
+    uint row0 = gl_WorkGroupID.z * ROWS;
+
+    uint w_row[OUTS];
+    [[unroll]] for (int o = 0; o < OUTS; ++o) w_row[o] = min(out0 + o, args.n_out - 1u);
+    uint x_base[ROWS];
+    [[unroll]] for (int r = 0; r < ROWS; ++r)
+        x_base[r] = (args.x_first_row + min(row0 + r, args.n_rows - 1u) * args.x_row_step) * args.x_row_stride;
+
+    precise float acc[OUTS * ROWS];
+    [[unroll]] for (int i = 0; i < OUTS * ROWS; ++i) acc[i] = 0.0;
+#ifdef NORM
+    precise float squares[ROWS];
+    [[unroll]] for (int r = 0; r < ROWS; ++r) squares[r] = 0.0;
+#endif
+    for (uint step = lane; step < args.k_steps; step += LANES) {
+        WeightStep w[OUTS];
+        [[unroll]] for (int o = 0; o < OUTS; ++o) w[o] = load_step(w_row[o], step, args.k_steps);
+        [[unroll]] for (uint octet = 0u; octet < kOctets; ++octet) {
+            vec4 xa[ROWS];
+            vec4 xb[ROWS];
+            [[unroll]] for (int r = 0; r < ROWS; ++r) {
+                xa[r] = uintBitsToFloat(wide_uvec4(x[x_base[r] + x_of_a(step, octet)]));
+                xb[r] = uintBitsToFloat(wide_uvec4(x[x_base[r] + x_of_b(step, octet)]));
+            }
+#ifdef NORM
+            vec4 norm_a = uintBitsToFloat(wide_uvec4(norm_weight[x_of_a(step, octet)]));
+            vec4 norm_b = uintBitsToFloat(wide_uvec4(norm_weight[x_of_b(step, octet)]));
+            [[unroll]] for (int r = 0; r < ROWS; ++r) {
+                squares[r] = dot_quad(xb[r], xb[r], dot_quad(xa[r], xa[r], squares[r]));
+                precise vec4 a = xa[r] * norm_a;
+                precise vec4 b = xb[r] * norm_b;
+                xa[r] = a;
+                xb[r] = b;
+            }
+#endif
+            [[unroll]] for (int o = 0; o < OUTS; ++o) {
+                vec4 wa, wb;
+                octet_weights(w[o], octet, wa, wb);
+                [[unroll]] for (int r = 0; r < ROWS; ++r)
+                    acc[o * ROWS + r] = dot_quad(wb, xb[r], dot_quad(wa, xa[r], acc[o * ROWS + r]));
+            }
+        }
+    }
+
+    int first_out = 0;
+    bool writes = true;
+    REDUCE_LEVEL(0)
+    REDUCE_LEVEL(1)
+    REDUCE_LEVEL(2)
+    REDUCE_LEVEL(3)
+    REDUCE_LEVEL(4)
+    REDUCE_LEVEL(5)
+#ifdef NORM
+    [[unroll]] for (int r = 0; r < ROWS; ++r) {
+        precise float mean = lane_sum(squares[r]) / float(args.norm_width);
+        precise float scale = 1.0 / sqrt(mean + args.norm_eps);
+        [[unroll]] for (int o = 0; o < kHeld; ++o) {
+            precise float scaled = acc[o * ROWS + r] * scale;
+            acc[o * ROWS + r] = scaled;
+        }
+    }
+#endif
+#ifdef PAIRS_OUT
+    if (kHeld > 1) {
+        [[unroll]] for (int o = 0; o < kHeld - 1; o += 2)
+            [[unroll]] for (int r = 0; r < ROWS; ++r)
+                if (out0 + first_out + o < args.n_out && row0 + r < args.n_rows)
+                    emit_pair(out0 + first_out + o, row0 + r, acc[o * ROWS + r], acc[(o + 1) * ROWS + r]);
+    } else {
+        [[unroll]] for (int r = 0; r < ROWS; ++r) {
+            float odd = lane_exchange(acc[r], LANES / uint(OUTS)); // the lane that kept the other half of the last two
+            if (writes && first_out % 2 == 0 && out0 + first_out < args.n_out && row0 + r < args.n_rows)
+                emit_pair(out0 + first_out, row0 + r, acc[r], odd);
+        }
+    }
+#endif

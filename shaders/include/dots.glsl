@@ -1,0 +1,67 @@
+// What the mat-vec family shares. One team of LANES invocations computes OUTS outputs for ROWS rows: lane l owns the steps
+// l, l + LANES, … of a weight row whatever the number of rows, so a row's bits never depend on its company.
+// Grid: x, y fold the output groups, z counts tiles of ROWS rows. OUTS is a power of two.
+// NORM: x goes through an RMSNorm first (Zhang and Sennrich 2019, equation 4), whose scale multiplies the finished sum, so
+// that nothing waits for the mean of squares: every team finds it on its way through x.
+// UNROLLED: row and output counts are fixed at build time and unrolled there, for compilers that would not.
+// Include after the push constants `args`, which begin with MATVEC_MEMBERS; then dot_rows.glsl inside main().
+#extension GL_EXT_control_flow_attributes : require
+
+layout(local_size_x_id = 0) in;
+#ifdef UNROLLED
+const uint LANES = 8; // else loops over what a lane holds would stay
+#else
+layout(constant_id = 1) const uint LANES = 8;
+#endif
+layout(constant_id = 2) const uint TEAMS = 1;
+layout(constant_id = 3) const uint FORMAT = kFormatBf16;
+#ifdef UNROLLED
+const int ROWS = UNROLLED_ROWS;
+const int OUTS = UNROLLED_OUTS;
+#else
+layout(constant_id = 4) const int ROWS = 1;
+layout(constant_id = 5) const int OUTS = 4;
+#endif
+#define WEIGHT_BINDING kMatvecWeight
+#include "include/reduce.glsl"
+#include "include/weight.glsl"
+
+layout(std430, binding = kMatvecX) readonly buffer X { WIDE_VEC x[]; };
+#ifdef NORM
+layout(std430, binding = kMatvecNorm) readonly buffer Norm { WIDE_VEC norm_weight[]; };
+#endif
+
+// Outputs that a lane holds after the reduction.
+const int kHeld = uint(OUTS) > LANES ? OUTS / int(LANES) : 1;
+
+// One level of the reduction tree. While a team holds several outputs, each half of the lanes keeps half of them, so that
+// one exchange serves two outputs; the additions are those of lane_sum.
+#define REDUCE_LEVEL(level)                                                                                            \
+    if ((LANES >> level) >= 2u) {                                                                                      \
+        uint distance = LANES >> (level + 1);                                                                          \
+        if ((OUTS >> level) >= 2) {                                                                                    \
+            bool upper = (lane & distance) != 0u;                                                                      \
+            [[unroll]] for (int i = 0; i < (OUTS >> (level + 1)) * ROWS; ++i) {                                        \
+                float kept = upper ? acc[i + (OUTS >> (level + 1)) * ROWS] : acc[i];                                   \
+                float given = upper ? acc[i] : acc[i + (OUTS >> (level + 1)) * ROWS];                                  \
+                precise float sum = kept + lane_exchange(given, distance);                                             \
+                acc[i] = sum;                                                                                          \
+            }                                                                                                          \
+            if (upper) first_out += OUTS >> (level + 1);                                                               \
+        } else {                                                                                                       \
+            [[unroll]] for (int r = 0; r < ROWS; ++r) {                                                                \
+                precise float sum = acc[r] + lane_exchange(acc[r], distance);                                          \
+                acc[r] = sum;                                                                                          \
+            }                                                                                                          \
+            writes = writes && (lane & distance) == 0u;                                                                \
+        }                                                                                                              \
+    }
+
+float dot_quad(vec4 w, vec4 v, float sum) {
+    precise float a = sum;
+    a = fma(w.x, v.x, a);
+    a = fma(w.y, v.y, a);
+    a = fma(w.z, v.z, a);
+    a = fma(w.w, v.w, a);
+    return a;
+}

@@ -1,0 +1,150 @@
+// matmul on matrix units (GL_KHR_cooperative_matrix): weights and activations as sums of f16, products summed in f32. Four
+// subgroups share a tile of rows and outputs, each takes a quarter, slab by slab of k through shared memory. Sums run over k
+// in order whatever the tile, so its shape changes no bit. Grid as matmul's. Built by hand: shaders/README.md.
+//
+// Errors. A product of f32 x and w must come out as good as f32 arithmetic (unit 2^-24) makes a sum of hundreds of them,
+// which the tests hold every prompt kernel to; one f16 rounding (2^-11) is a thousand times too coarse. So
+//   x = high + low, rounded by at most 2^-22 (split_halves), multiplied in two steps;
+//   w of f16 and bf16 is one half: bf16's 8 bits fit, and 2^6 · w keeps small ones normal. f16 is taken as it lies;
+//   w of other formats is high + low like x (11 bits times 6 times up to 8 do not fit), without the product of the lows,
+//   which is below 2^-22: three steps.
+// Weights of 2^10 and more would overflow to infinity, and the outputs with them; trained ones are below 2^7.
+#version 450
+#pragma use_vulkan_memory_model
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_memory_scope_semantics : require
+#extension GL_KHR_cooperative_matrix : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#include "shared/matmul_args.h"
+#include "shared/split_halves_args.h"
+#include "shared/weight_format.h"
+
+layout(local_size_x_id = 0) in; // four subgroups
+layout(constant_id = 1) const uint FORMAT = kFormatBf16;
+layout(constant_id = 2) const uint ADD = 0;
+layout(constant_id = 3) const uint M = 16; // rows, outputs and k of the device's tile: 8 or 16
+layout(constant_id = 4) const uint N = 16;
+layout(constant_id = 5) const uint K = 16;
+layout(constant_id = 6) const uint PARTS = 2; // of x; 1 halves the work and rounds x to f16
+layout(constant_id = 7) const uint OWN_ROWS = 32; // of a subgroup: multiples of M and N, at most 32 and
+layout(constant_id = 8) const uint OWN_OUTS = 64; // 64, or 32 where a weight has two parts
+#define WEIGHT_BINDING kMatmulWeight
+#include "include/weight.glsl"
+
+layout(push_constant) uniform Push { MatmulArgs args; };
+layout(std430, binding = kMatmulX) readonly buffer X { uvec4 x[]; }; // rows of split_halves
+layout(std430, binding = kMatmulY) buffer Y { float y[]; };
+
+const uint W_PARTS = FORMAT == kFormatF16 || FORMAT == kFormatBf16 ? 1u : PARTS;
+const uint ROWS = 2u * OWN_ROWS;
+const uint OUTS = 2u * OWN_OUTS;
+const uint DEPTH = kHalvesBlock;     // k per slab
+const uint STRIDE = DEPTH / 4u + 2u; // f16vec4 from row to row: 16-byte aligned, and 8 rows lie in different banks
+const uint STEPS = 4u / kOctets;     // of a weight row per slab
+const float W_SCALE = FORMAT == kFormatF16 ? 1.0 : 64.0;
+
+shared f16vec4 x_slab[PARTS * ROWS * STRIDE];   // (part, row, k)
+shared f16vec4 w_slab[W_PARTS * OUTS * STRIDE]; // (part, output, k)
+shared float results[4u * M * N];               // (subgroup, row, output)
+
+f16vec4 halves_of(uint a, uint b) { return f16vec4(unpackFloat2x16(a), unpackFloat2x16(b)); } // the bits as they are
+void put_w(uint o, uint k, vec4 four) {
+    precise vec4 scaled = four * W_SCALE;
+    // Through bits: Mesa 26 takes f16 and back for nothing, and would leave no rest.
+    uvec2 high = uvec2(packHalf2x16(scaled.xy), packHalf2x16(scaled.zw));
+    w_slab[o * STRIDE + k / 4u] = halves_of(high.x, high.y);
+    precise vec4 rest = scaled - vec4(unpackHalf2x16(high.x), unpackHalf2x16(high.y));
+    if (W_PARTS == 2u) w_slab[(OUTS + o) * STRIDE + k / 4u] = f16vec4(rest);
+}
+
+void main() {
+    uint id = gl_LocalInvocationID.x, n_threads = gl_WorkGroupSize.x;
+    uint row0 = gl_WorkGroupID.x * ROWS, out0 = gl_WorkGroupID.y * OUTS;
+    uint own_row0 = gl_SubgroupID % 2u * OWN_ROWS, own_out0 = gl_SubgroupID / 2u * OWN_OUTS;
+    uint k_padded = 8u * kOctets * args.k_steps;
+    uint x_stride = halves_vectors(k_padded), part_stride = halves_width(k_padded) / 8u;
+
+    coopmat<float, gl_ScopeSubgroup, M, N, gl_MatrixUseAccumulator> acc[(OWN_ROWS / M) * (OWN_OUTS / N)];
+    [[unroll]] for (uint i = 0u; i < (OWN_ROWS / M) * (OWN_OUTS / N); ++i)
+        acc[i] = coopmat<float, gl_ScopeSubgroup, M, N, gl_MatrixUseAccumulator>(0.0);
+
+    for (uint step0 = 0u; step0 < args.k_steps; step0 += STEPS) {
+        uint k0 = 4u * x_of_a(step0, 0u);
+        for (uint i = id; i < ROWS * PARTS * (DEPTH / 8u); i += n_threads) {
+            uint eight = i % (DEPTH / 8u), part = i / (DEPTH / 8u) % PARTS, r = i / (DEPTH / 8u * PARTS);
+            uvec4 bits = x[min(row0 + r, args.n_rows - 1u) * x_stride + part * part_stride + k0 / 8u + eight];
+            uint at = (part * ROWS + r) * STRIDE + 2u * eight;
+            x_slab[at] = halves_of(bits.x, bits.y);
+            x_slab[at + 1u] = halves_of(bits.z, bits.w);
+        }
+        for (uint i = id; i < OUTS * 2u; i += n_threads) { // two octets of a row of weights
+            uint o = kOctets == 1u ? i / 2u : i % OUTS;
+            uint pair = kOctets == 1u ? i % 2u : i / OUTS;
+            for (uint j = 0u; j < 2u; ++j) {
+                uint step = kOctets == 1u ? step0 + 2u * pair + j : step0;
+                uint octet = kOctets == 1u ? 0u : 2u * pair + j;
+                uint at_a = 4u * x_of_a(step, octet) - k0, at_b = 4u * x_of_b(step, octet) - k0;
+                if (step >= args.k_steps) { // behind the row
+                    put_w(o, at_a, vec4(0.0));
+                    put_w(o, at_b, vec4(0.0));
+                    continue;
+                }
+                WeightStep w = load_step(min(out0 + o, args.n_out - 1u), step, args.k_steps);
+                if (FORMAT == kFormatF16) {
+                    w_slab[o * STRIDE + at_a / 4u] = halves_of(w.low.x, w.low.y);
+                    w_slab[o * STRIDE + at_b / 4u] = halves_of(w.low.z, w.low.w);
+                } else {
+                    vec4 a, b;
+                    octet_weights(w, octet, a, b);
+                    put_w(o, at_a, a);
+                    put_w(o, at_b, b);
+                }
+            }
+        }
+        barrier();
+        if (row0 + own_row0 < args.n_rows) {
+            for (uint k = 0u; k < DEPTH; k += K) {
+                coopmat<float16_t, gl_ScopeSubgroup, M, K, gl_MatrixUseA> high[OWN_ROWS / M], low[OWN_ROWS / M];
+                [[unroll]] for (uint r = 0u; r < OWN_ROWS / M; ++r) {
+                    uint at = (own_row0 + r * M) * STRIDE + k / 4u;
+                    coopMatLoad(high[r], x_slab, at, STRIDE, gl_CooperativeMatrixLayoutRowMajor);
+                    if (PARTS == 2u) coopMatLoad(low[r], x_slab, at + ROWS * STRIDE, STRIDE, gl_CooperativeMatrixLayoutRowMajor);
+                }
+                [[unroll]] for (uint o = 0u; o < OWN_OUTS / N; ++o) {
+                    uint at = (own_out0 + o * N) * STRIDE + k / 4u;
+                    coopmat<float16_t, gl_ScopeSubgroup, K, N, gl_MatrixUseB> w, w_low;
+                    coopMatLoad(w, w_slab, at, STRIDE, gl_CooperativeMatrixLayoutColumnMajor);
+                    if (W_PARTS == 2u) coopMatLoad(w_low, w_slab, at + OUTS * STRIDE, STRIDE, gl_CooperativeMatrixLayoutColumnMajor);
+                    [[unroll]] for (uint r = 0u; r < OWN_ROWS / M; ++r) {
+                        uint i = r * (OWN_OUTS / N) + o;
+                        acc[i] = coopMatMulAdd(high[r], w, acc[i]);
+                        if (PARTS == 2u) acc[i] = coopMatMulAdd(low[r], w, acc[i]);
+                        if (W_PARTS == 2u) acc[i] = coopMatMulAdd(high[r], w_low, acc[i]);
+                    }
+                }
+            }
+        }
+        barrier();
+    }
+
+    // A tile at a time through shared memory: where an invocation's elements lie is the device's secret.
+    uint own_results = gl_SubgroupID * (M * N);
+    [[unroll]] for (uint r = 0u; r < OWN_ROWS / M; ++r) {
+        [[unroll]] for (uint o = 0u; o < OWN_OUTS / N; ++o) {
+            coopMatStore(acc[r * (OWN_OUTS / N) + o], results, own_results, N, gl_CooperativeMatrixLayoutRowMajor);
+            barrier();
+            for (uint e = gl_SubgroupInvocationID; e < M * N; e += gl_SubgroupSize) {
+                uint row = row0 + own_row0 + r * M + e / N, out_index = out0 + own_out0 + o * N + e % N;
+                if (row >= args.n_rows || out_index >= args.n_out) continue;
+                float scale = uintBitsToFloat(x[row * x_stride + x_stride - 1u].x) / W_SCALE; // exact: powers of two
+                uint at = row * args.y_stride + args.first_out + out_index;
+                precise float sum = results[own_results + e] * scale;
+                if (ADD != 0u) sum = y[at] + sum;
+                y[at] = sum;
+            }
+            barrier();
+        }
+    }
+}

@@ -1,0 +1,90 @@
+// Attention of prompts by tiles of rows: against the reference, and bitwise the same in any chunks and company.
+#include "kernels/attention_fixture.h"
+
+namespace auspex {
+namespace {
+
+class PromptAttention : public AttentionTest, public ::testing::WithParamInterface<HeadCase> {
+  protected:
+    void SetUp() override {
+        AttentionTest::SetUp();
+        prompt_ = true;
+    }
+    KernelLibrary& library() { return kernels(Variant::tiles); }
+};
+
+TEST_P(PromptAttention, agrees_with_the_reference) {
+    ASSERT_GT(prompt_attention_rows(library().tuning(), filled(GetParam()).shape), 1u);
+    agree(library(), GetParam());
+}
+
+// Rows of two slots, in runs that begin and end anywhere in a tile of rows, with padding between them.
+TEST_P(PromptAttention, gives_a_row_the_same_bits_in_any_company) {
+    const PagedCache cache = filled(GetParam());
+    std::vector<gpu::Row> rows;
+    for (uint32_t p = 95; p < 185; ++p)
+        rows.push_back(plain_row(0, 0, p));
+    for (uint32_t p = 0; p < 40; ++p)
+        rows.push_back(plain_row(0, 1, p));
+    rows.push_back(plain_row(0, 2, 300));
+    rows.back().live = 0;
+    for (uint32_t p = 200; p < 300; p += 9)
+        rows.push_back(plain_row(0, p % 2, p % 2 ? p % 40 : p));
+    const size_t width = qkv_width(cache), y_width = size_t{cache.shape.n_heads} * cache.shape.head_dim;
+    const std::vector<float> qkv = random_floats(width * rows.size(), 4);
+    const std::vector<float> whole = attend(library(), cache, qkv, rows);
+    for (uint32_t chunk : {1u, 5u, 64u, 77u})
+        for (uint32_t from = 0; from < rows.size();) {
+            const uint32_t n = std::min(chunk, static_cast<uint32_t>(rows.size()) - from);
+            const std::vector<float> y = attend(library(), cache, std::span(qkv).subspan(from * width, n * width),
+                                                {rows.begin() + from, rows.begin() + from + n});
+            EXPECT_TRUE(same_bits(y, std::span(whole).subspan(from * y_width, n * y_width))) << n << " rows from " << from;
+            from += chunk == 1 ? 7 * n : n;
+        }
+}
+
+// A later row of the same tile may have produced anything.
+TEST_P(PromptAttention, never_weighs_a_later_rows_values) {
+    PagedCache cache = filled(GetParam());
+    std::vector<gpu::Row> rows;
+    for (uint32_t p = 140; p < 160; ++p)
+        rows.push_back(plain_row(0, 0, p));
+    const size_t width = qkv_width(cache), y_width = size_t{cache.shape.n_heads} * cache.shape.head_dim;
+    const std::vector<float> qkv = random_floats(width * rows.size(), 6);
+    const std::vector<float> expected = attend(library(), cache, qkv, rows);
+    const std::vector<float> bad(cache.shape.head_dim, NAN);
+    for (uint32_t h = 0; h < cache.shape.n_kv_heads; ++h)
+        for (const Buffer* pool : {&cache.k, &cache.v})
+            cache.set_vector(*pool, 0, h, 150, bad);
+    const std::vector<float> y = attend(library(), cache, qkv, rows);
+    EXPECT_TRUE(same_bits(std::span(y).first(10 * y_width), std::span(expected).first(10 * y_width)));
+    EXPECT_TRUE(std::isnan(y[10 * y_width]));
+}
+
+std::vector<HeadCase> cases() {
+    return {{1, 3, 32, DType::f16}, {1, 2, 128, DType::f16}, {3, 2, 32, DType::f32},  {4, 2, 64, DType::f16},  {5, 1, 64, DType::f32},
+            {3, 2, 128, DType::f16}, {3, 2, 32, DType::q8_0}, {4, 2, 64, DType::q8_0}, {1, 2, 128, DType::q8_0}};
+}
+INSTANTIATE_TEST_SUITE_P(, PromptAttention, ::testing::ValuesIn(cases()), [](const auto& i) { return head_case_name(i.param); });
+
+class PromptAttentionShapes : public AttentionTest {
+  protected:
+    static AttentionShape heads(uint32_t n_heads, uint32_t n_kv_heads, uint32_t head_dim) {
+        return {n_heads, n_kv_heads, head_dim, kPageSize, 1, 1, DType::f16};
+    }
+};
+
+// What the tiles cannot take goes through the row family's kernel.
+TEST_F(PromptAttentionShapes, of_very_large_groups_go_row_by_row) {
+    Tuning tuning = kernels(Variant::tiles).tuning();
+    EXPECT_EQ(prompt_attention_rows(tuning, heads(24, 8, 128)), 10u);
+    EXPECT_EQ(prompt_attention_rows(tuning, heads(32, 8, 64)), 16u);
+    EXPECT_EQ(prompt_attention_rows(tuning, heads(33, 1, 128)), 1u);
+    tuning.attention_split = 48;
+    EXPECT_EQ(prompt_attention_rows(tuning, heads(24, 8, 128)), 1u);
+    prompt_ = true;
+    agree(kernels(Variant::tiles), {33, 1, 128, DType::f32, Variant::shared});
+}
+
+} // namespace
+} // namespace auspex
