@@ -32,7 +32,7 @@ foreach(fault 1 2 3 4)
   auspex_shader(accept_candidates.subgroup.fault${fault} SOURCE accept_candidates.comp DEFINES FAULT=${fault} SUBGROUP=1)
 endforeach()
 
-# Row counts that do not agree; tests/session/tuning_test.cpp says what each fault is.
+# Row counts that do not agree; tests/tuning/tuning_test.cpp says what each fault is.
 foreach(fault 1 2)
   auspex_shader(matvec.fault${fault} SOURCE matvec.comp DEFINES FAULT=${fault})
   auspex_shader(matvec.subgroup.fault${fault} SOURCE matvec.comp DEFINES FAULT=${fault} SUBGROUP=1)

@@ -18,12 +18,17 @@ const char* agreement(const auspex_tuning_report& report) {
 
 void print_tuning(const auspex_tuning_report& report) {
     std::printf("tuning of %s\n", report.device_name);
-    std::printf("  %-16s%s\n", "sizes", report.sizes);
-    std::printf("  %-16s%s\n", "chosen by",
+    const char* label = "sizes"; // a line for each
+    for (std::string sizes = report.sizes; !sizes.empty(); label = "") {
+        const size_t end = sizes.find("; ");
+        std::printf("  %-18s %s\n", label, sizes.substr(0, end).c_str());
+        sizes = end == std::string::npos ? "" : sizes.substr(end + 2);
+    }
+    std::printf("  %-18s %s\n", "chosen by",
                 report.is_timed != 0 ? "timing on this device" : "what the device says of itself");
-    std::printf("  %-16s%s\n", "row counts", agreement(report));
-    if (report.difference[0] != '\0') std::printf("  %-16s%s\n", "difference", report.difference);
-    std::printf("  %-16s%s\n", "numerics", report.numerics_id);
+    std::printf("  %-18s %s\n", "row counts", agreement(report));
+    if (report.difference[0] != '\0') std::printf("  %-18s %s\n", "difference", report.difference);
+    std::printf("  %-18s %s\n", "numerics", report.numerics_id);
 }
 
 void print_listing(const TuneReport& report) {

@@ -136,14 +136,15 @@ Result<DeviceTuning> tune_device(Device& device, const Tuning& base, KernelLibra
     if (has_clock && (is_full || (may_keep && !is_cpu && elapsed_ms() + kernel_ms * kTimingKernels < limit_ms))) {
         TimingRequest timing = {.matrices = timed_matrices(request, device.caps),
                                 .vocab = request.target->config().vocab_size,
-                                .deadline_ns = begin + static_cast<uint64_t>(limit_ms * 1e6),
+                                .deadline_ns = (is_full ? now_ns() : begin) + static_cast<uint64_t>(limit_ms * 1e6),
+                                .kernels = &kernels,
                                 .adjust_kernels = request.adjust_kernels,
                                 .progress = request.progress};
         AUSPEX_TRY_ASSIGN(timed, time_knobs(device, result.tuning, !compared.agree, timing));
         result.tuning = timed.tuning;
         result.times = std::move(timed.times);
         result.is_complete = timed.complete;
-        result.is_timed = true;
+        result.is_timed = std::any_of(result.times.begin(), result.times.end(), [](const KnobTime& t) { return t.ms >= 0; });
     }
     if (result.is_timed && compared.agree && result.tuning != base) { // other pipelines: once more
         AUSPEX_TRY_ASSIGN(chosen, KernelLibrary::create(device, result.tuning, ""));

@@ -19,7 +19,7 @@ struct TuningRequest {
     std::string cache_folder;             // empty: nothing is kept
     const Checkpoint* target = nullptr;
     const Checkpoint* draft = nullptr;    // null: none
-    double full_ms = 20'000;              // of a full pass, by the host's clock, about
+    double full_ms = 20'000;              // of a full pass's timing, by the host's clock, about
     std::function<void(KernelLibrary&)> adjust_kernels; // for tests with planted faults
     std::function<void(float)> progress;  // 0 to 1; may be empty
 };

@@ -69,6 +69,7 @@ class KnobTimer {
 };
 
 Result<KernelLibrary*> KnobTimer::library(const Tuning& tuning) {
+    if (request_.kernels && request_.kernels->tuning() == tuning) return request_.kernels;
     auto& library = libraries_[tuning.sizes() + (tuning.wide ? "" : " plain")];
     if (!library) {
         AUSPEX_TRY_ASSIGN(made, KernelLibrary::create(device_, tuning, ""));

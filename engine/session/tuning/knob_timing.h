@@ -27,6 +27,7 @@ struct TimingRequest {
     std::vector<MatrixShape> matrices; // one for each format
     uint32_t vocab = 0;
     uint64_t deadline_ns = 0;          // of now_ns(); what is not measured by then stays as it is
+    KernelLibrary* kernels = nullptr;  // those of its tuning are taken from it instead of compiled again; may be null
     std::function<void(KernelLibrary&)> adjust_kernels; // tests; may be empty
     std::function<void(float)> progress;                // 0 to 1 of the knobs; may be empty
 };
