@@ -68,10 +68,14 @@ Status Engine::tune_kernels(const EngineDesc& desc, const OpenedModels& models) 
     request.cache_folder = desc.cache_folder;
     request.target = models.target.get();
     request.draft = models.draft.get();
+    request.limits = desc.tuning_limits;
     request.adjust_kernels = desc.adjust_kernels;
     if (desc.tuning == TuningMode::full) request.progress = desc.progress;
-    AUSPEX_TRY_ASSIGN(tuned, tune_device(*device_, base, *kernels_, request, log_));
-    tuned_ = std::move(tuned);
+    auto tuned = tune_device(*device_, base, *kernels_, request, log_);
+    tuned_.tuning = base;
+    if (tuned.ok()) tuned_ = std::move(tuned).value();
+    else if (desc.tuning != TuningMode::automatic || device_->lost()) return tuned.status();
+    else log_(LogLevel::warning, tuned.status().message() + "; this device was not measured"); // an engine may do without
     return tuned_.tuning == base ? ok_status() : make_kernels(desc, tuned_.tuning);
 }
 

@@ -25,6 +25,7 @@ struct EngineDesc {
     DType cache_dtype = DType::f16; // or f32, q8_0
     std::string cache_folder;
     TuningMode tuning = TuningMode::off; // full only in Engine::tune
+    TuningLimits tuning_limits;
     std::function<void(float)> progress;
     // Tests look at other devices' numbers, limits and reductions through these.
     std::function<void(DeviceCaps&)> adjust_caps;

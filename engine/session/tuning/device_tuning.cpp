@@ -15,9 +15,6 @@ namespace auspex {
 
 namespace {
 
-// Limits of what happens unasked, by the host's clock and with the time that compiling takes: once where it is kept, at
-// every start where it is not.
-constexpr double kOnceMs = 3000, kEachTimeMs = 100;
 constexpr uint32_t kTimingKernels = 30; // that a timing pass builds, or a few more
 constexpr uint64_t kMostMatrixBytes = 256ull << 20;
 
@@ -86,6 +83,8 @@ Status pad_everything(Device& device, const std::vector<DType>& formats, const T
 Result<DeviceTuning> tune_device(Device& device, const Tuning& base, KernelLibrary& kernels, const TuningRequest& request, const Logger& log) {
     DeviceTuning result;
     result.tuning = base;
+    // A CPU compiles for longer than a start may take, and what it is timed at while a host starts says little of later.
+    const bool is_cpu = device.caps.type == VK_PHYSICAL_DEVICE_TYPE_CPU;
     const TuningStore store(request.cache_folder);
     if (request.mode == TuningMode::off && store.path().empty()) return result;
     const std::vector<DType> formats = formats_of(request);
@@ -106,14 +105,14 @@ Result<DeviceTuning> tune_device(Device& device, const Tuning& base, KernelLibra
             tell_rows();
             return result;
         }
-        if (request.mode == TuningMode::off || formats.empty()) return result;
+        if (request.mode == TuningMode::off || is_cpu || formats.empty()) return result;
     }
 
     const bool is_full = request.mode == TuningMode::full;
     const bool may_keep = !store.path().empty();
     const uint64_t begin = now_ns();
     const auto elapsed_ms = [&] { return static_cast<double>(now_ns() - begin) * 1e-6; };
-    const double limit_ms = is_full ? request.full_ms : may_keep ? kOnceMs : kEachTimeMs;
+    const double limit_ms = is_full ? request.limits.full_ms : may_keep ? request.limits.once_ms : request.limits.each_time_ms;
     double kernel_ms = 0;
     if (!is_full) {
         AUSPEX_TRY_ASSIGN(ms, first_use_ms(device, kernels, formats[0]));
@@ -130,10 +129,9 @@ Result<DeviceTuning> tune_device(Device& device, const Tuning& base, KernelLibra
     if (!compared.agree) AUSPEX_TRY(pad_everything(device, formats, request, result.tuning));
     tell_rows();
 
-    // What a CPU is timed at while a host starts says little of later, and compiling for it takes longest.
+    const Tuning sound = result.tuning;
     const bool has_clock = device.caps.timestamp_period_ns > 0 && device.caps.timestamp_valid_bits > 0;
-    const bool is_cpu = device.caps.type == VK_PHYSICAL_DEVICE_TYPE_CPU;
-    if (has_clock && (is_full || (may_keep && !is_cpu && elapsed_ms() + kernel_ms * kTimingKernels < limit_ms))) {
+    if (has_clock && (is_full || (may_keep && elapsed_ms() + kernel_ms * kTimingKernels < limit_ms))) {
         TimingRequest timing = {.matrices = timed_matrices(request, device.caps),
                                 .vocab = request.target->config().vocab_size,
                                 .deadline_ns = (is_full ? now_ns() : begin) + static_cast<uint64_t>(limit_ms * 1e6),
@@ -146,13 +144,13 @@ Result<DeviceTuning> tune_device(Device& device, const Tuning& base, KernelLibra
         result.is_complete = timed.complete;
         result.is_timed = std::any_of(result.times.begin(), result.times.end(), [](const KnobTime& t) { return t.ms >= 0; });
     }
-    if (result.is_timed && compared.agree && result.tuning != base) { // other pipelines: once more
+    if (result.tuning != sound) { // other pipelines: once more
         AUSPEX_TRY_ASSIGN(chosen, KernelLibrary::create(device, result.tuning, ""));
         if (request.adjust_kernels) request.adjust_kernels(*chosen);
         AUSPEX_TRY_ASSIGN(again, compare_row_counts(device, *chosen, formats));
         if (!again.agree) {
             log(LogLevel::warning, device.caps.name + ": with the fastest sizes " + again.difference + " differ; they are not used");
-            result.tuning = base;
+            result.tuning = sound;
             result.is_timed = false;
         }
     }

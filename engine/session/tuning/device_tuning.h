@@ -10,8 +10,15 @@ namespace auspex {
 
 enum class TuningMode {
     off,       // nothing is measured; what an earlier run kept is used
-    automatic, // the same, and what is not known yet is measured as far as that is quick
+    automatic, // the same, and what is not known yet is measured as far as that is quick; on CPUs nothing is
     full,      // everything is measured anew
+};
+
+// By the host's clock and with the time that compiling takes, about.
+struct TuningLimits {
+    double full_ms = 20'000;  // of a full pass's timing
+    double once_ms = 3000;    // of what is measured unasked, where it is kept
+    double each_time_ms = 100; // … and where it is not
 };
 
 struct TuningRequest {
@@ -19,7 +26,7 @@ struct TuningRequest {
     std::string cache_folder;             // empty: nothing is kept
     const Checkpoint* target = nullptr;
     const Checkpoint* draft = nullptr;    // null: none
-    double full_ms = 20'000;              // of a full pass's timing, by the host's clock, about
+    TuningLimits limits;
     std::function<void(KernelLibrary&)> adjust_kernels; // for tests with planted faults
     std::function<void(float)> progress;  // 0 to 1; may be empty
 };

@@ -98,7 +98,7 @@ Status KnobTimer::prepare(const Tuning& base) {
     for (const MatrixShape& shape : request_.matrices) {
         Matrix matrix;
         const uint64_t bytes = shape.rows * device_row_bytes(shape.dtype, shape.cols);
-        const auto copies = static_cast<uint32_t>(is_cpu ? 1 : std::clamp<uint64_t>(kBeyondCaches / bytes, 1, kMostCopies));
+        const auto copies = static_cast<uint32_t>(is_cpu ? 1 : std::clamp<uint64_t>(std::min(kBeyondCaches, device_.caps.device_free_bytes / 16) / bytes, 1, kMostCopies));
         for (uint32_t i = 0; i < copies; ++i) {
             AUSPEX_TRY_ASSIGN(tensor, create_tensor(device_, memory_, shape.dtype, shape.rows, shape.cols));
             AUSPEX_TRY(random(tensor, i + 1, 0.02f));

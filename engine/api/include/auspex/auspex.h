@@ -138,7 +138,8 @@ typedef enum auspex_weight_type {
 /** What is measured of a device whose cache_folder does not know it yet (nor this driver, build and these weight types): whether
  *  passes of different row counts give the same bits, and which sizes are fastest. Neither changes any text. */
 typedef enum auspex_tuning {
-    AUSPEX_TUNING_AUTO = 0, /* default: what takes up to about 3 s, once; without a cache_folder up to 0.1 s, at every creation */
+    AUSPEX_TUNING_AUTO = 0, /* default: what takes up to about 3 s, once; without a cache_folder up to 0.1 s, at every creation;
+                               on CPUs, where compiling takes longer, nothing */
     AUSPEX_TUNING_OFF = 1,  /* nothing; what the cache_folder holds is used */
     AUSPEX_TUNING_MAX_ENUM = 0x7fffffff
 } auspex_tuning;
