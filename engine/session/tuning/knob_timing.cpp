@@ -1,6 +1,7 @@
 // One knob after the other, each against what was chosen so far. A challenger must win twice, by more than noise.
 #include "session/tuning/knob_timing.h"
 
+#include "base/checked.h"
 #include "base/platform.h"
 #include "kernels/matvec.h"
 #include "kernels/random_fill.h"
@@ -18,7 +19,7 @@ namespace auspex {
 
 namespace {
 
-constexpr uint32_t kRepetitions = 7;
+constexpr uint32_t kRepetitions = 15; // the least counts: what others do meanwhile only adds
 constexpr double kWins = 0.97;            // of the time before, at most
 constexpr uint32_t kMostRows = 16;
 constexpr uint32_t kScored[] = {1, 5};    // rows of a plain pass and of a usual verify pass
@@ -45,7 +46,7 @@ class KnobTimer {
 
     bool late() const { return now_ns() > request_.deadline_ns; }
     Result<KernelLibrary*> library(const Tuning& tuning);
-    Result<double> median_ms(const Tuning& tuning, const std::function<void(Recorder&)>& record);
+    Result<double> least_ms(const Tuning& tuning, const std::function<void(Recorder&)>& record);
     Result<double> matvec_ms(const Tuning& tuning, const Matrix& matrix, uint32_t n_rows);
     Result<double> score_ms(const Tuning& tuning); // of all matrices and scored row counts
     Result<double> vocab_ms(const Tuning& tuning);
@@ -126,7 +127,7 @@ Status KnobTimer::prepare(const Tuning& base) {
     return zeroed(cut_, sizeof(gpu::Cut));
 }
 
-Result<double> KnobTimer::median_ms(const Tuning& tuning, const std::function<void(Recorder&)>& record) {
+Result<double> KnobTimer::least_ms(const Tuning& tuning, const std::function<void(Recorder&)>& record) {
     AUSPEX_TRY_ASSIGN(kernels, library(tuning));
     AUSPEX_TRY_ASSIGN(recording, Recording::create(device_, kRepetitions + 1));
     Recorder to = {*recording, *kernels};
@@ -142,13 +143,13 @@ Result<double> KnobTimer::median_ms(const Tuning& tuning, const std::function<vo
     std::vector<double> ms;
     for (const Recording::RegionTime& region : recording->region_times()) ms.push_back(region.ms);
     ms.erase(ms.begin());
-    std::sort(ms.begin(), ms.end());
-    if (ms.front() < 0) return Status(Code::unsupported, device_.caps.name + ": found no timestamps, expected a compute queue that has them");
-    return ms[ms.size() / 2];
+    const double least = *std::min_element(ms.begin(), ms.end());
+    if (least < 0) return Status(Code::unsupported, device_.caps.name + ": found no timestamps, expected a compute queue that has them");
+    return least;
 }
 
 Result<double> KnobTimer::matvec_ms(const Tuning& tuning, const Matrix& matrix, uint32_t n_rows) {
-    return median_ms(tuning, [&](Recorder& to) {
+    return least_ms(tuning, [&](Recorder& to) {
         for (const Tensor& copy : matrix.copies) {
             record_matvec(to, copy, matrix.x.view(), matrix.y.view(), n_rows, copy.rows, true);
             to.cmd.barrier();
@@ -167,7 +168,7 @@ Result<double> KnobTimer::score_ms(const Tuning& tuning) {
 }
 
 Result<double> KnobTimer::vocab_ms(const Tuning& tuning) {
-    return median_ms(tuning, [&](Recorder& to) {
+    return least_ms(tuning, [&](Recorder& to) {
         record_truncate(to, {logits_.shards[0].buffer.view(), state_.view(), round_slot_.view(), scratch_.view(), cut_.view()},
                         {.vocab = request_.vocab, .n_rows = 1, .rows_per_slot = 1, .first_offset = 1, .of_draft = false}, {true, true, true});
         to.cmd.barrier();
@@ -208,7 +209,8 @@ Status KnobTimer::choose_one(const std::string& knob, const std::vector<uint32_t
     return ok_status();
 }
 
-// From the largest tile down: one whose work the next larger tile does in no more time is not built.
+// From the largest tile down: first while several of the next smaller one do its work sooner, then one whose work the next
+// larger one does in no more time, is not built.
 Status KnobTimer::choose_rows(bool quant) {
     std::vector<uint32_t>& rows = quant ? result_.tuning.matvec_quant_rows : result_.tuning.matvec_rows;
     std::vector<const Matrix*> measured;
@@ -219,21 +221,30 @@ Status KnobTimer::choose_rows(bool quant) {
     std::vector<double> ms(rows.size(), 0);
     const size_t first = result_.times.size();
     for (uint32_t n : rows) result_.times.push_back({rows_knob(measured[0]->copies[0].dtype, n), "built", -1, true, true});
-    for (size_t i = 0; i < rows.size(); ++i) {
+    for (size_t j = 0; j < 2 * rows.size(); ++j) { // twice, some time apart
+        const size_t i = j % rows.size();
+        double sum = 0;
         for (const Matrix* matrix : measured) {
             if (late()) {
                 result_.complete = false;
                 return ok_status();
             }
             AUSPEX_TRY_ASSIGN(one, matvec_ms(all, *matrix, rows[i]));
-            ms[i] += one;
+            sum += one;
         }
+        ms[i] = j < rows.size() ? sum : std::min(ms[i], sum);
         result_.times[first + i].ms = ms[i];
     }
-    std::vector<uint32_t> kept = {rows.back()};
-    for (size_t i = rows.size() - 1, next = i; i-- > 0;) {
+    const auto leave_out = [&](size_t i, size_t by) {
+        result_.times[first + i].candidate = "by " + std::to_string(rows[by]);
+        result_.times[first + i].is_default = false;
+    };
+    size_t last = rows.size() - 1;
+    for (; last > 0 && ms[last - 1] * ceil_div(rows[last], rows[last - 1]) < ms[last] * kWins; --last) leave_out(last, last - 1);
+    std::vector<uint32_t> kept = {rows[last]};
+    for (size_t i = last, next = last; i-- > 0;) {
         if (i > 0 && ms[next] <= ms[i]) {
-            result_.times[first + i].candidate = "by " + std::to_string(rows[next]);
+            leave_out(i, next);
             continue;
         }
         kept.insert(kept.begin(), rows[i]);

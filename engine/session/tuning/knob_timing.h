@@ -19,7 +19,7 @@ struct MatrixShape {
 
 struct KnobTime {
     std::string knob, candidate;
-    double ms = -1;         // median; of a mat-vec of 1 row and one of 5, or as the knob says. < 0: no time was left for it
+    double ms = -1;         // least; of a mat-vec of 1 row and one of 5, or as the knob says. < 0: no time was left for it
     bool is_default = false, is_chosen = false;
 };
 

@@ -148,7 +148,7 @@ AUSPEX_API auspex_status auspex_tuning_report_init(auspex_tuning_report* report,
 typedef struct auspex_tuning_candidate {
     const char* knob;
     const char* candidate;
-    double ms;           /* GPU time, median; < 0: time ran out before it */
+    double ms;           /* GPU time, the least of several; < 0: time ran out before it */
     uint32_t is_default; /* 1: what the device says of itself leads to it */
     uint32_t is_chosen;
 } auspex_tuning_candidate;
