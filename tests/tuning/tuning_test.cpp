@@ -5,6 +5,8 @@
 #include "formats/json.h"
 #include "session/engine_fixture.h"
 #include "session/gpu_contents.h"
+#include "kernels/embedded_shaders.h"
+#include "session/tuning/prompt_check.h"
 #include "session/tuning/row_comparison.h"
 #include "test_shaders.h"
 
@@ -365,7 +367,32 @@ TEST(Tuning, only_bit_neutral_sizes_may_be_chosen) {
     EXPECT_FALSE(may([](Tuning& t) { t.subgroup = !t.subgroup; }));
     EXPECT_FALSE(may([](Tuning& t) { t.pinned_subgroup_size = 64; }));
     EXPECT_FALSE(may([](Tuning& t) { t.attention_combines = !t.attention_combines; }));
-    EXPECT_FALSE(may([](Tuning& t) { t.matmul_rows = 8; }));
+    EXPECT_FALSE(may([](Tuning& t) { t.matmul_parts = 1; }));
+}
+
+// On a device without matrix units the tiled kernel stands in for them: the check knows no difference.
+TEST(Tuning, a_prompt_kernel_that_computes_something_else_is_found) {
+    EngineDesc desc = pair();
+    desc.adjust_tuning = [](Tuning& tuning) {
+        tuning.prompt_by_rows = false;
+        tuning.matmul_parts = 0;
+    };
+    auto engine = make_engine(desc);
+    ASSERT_TRUE(engine);
+    Tuning tuning = engine->tuning();
+    auto library = KernelLibrary::create(engine->device(), tuning, "");
+    ASSERT_TRUE(library.ok());
+    for (DType format : {DType::bf16, DType::q4_0}) {
+        auto right = prompt_kernel_error(engine->device(), *library.value(), format);
+        ASSERT_TRUE(right.ok()) << right.status().message();
+        EXPECT_LT(right.value(), 1e-9);
+    }
+    auto faulty = KernelLibrary::create(engine->device(), tuning, "");
+    ASSERT_TRUE(faulty.ok());
+    faulty.value()->replace("matmul", embedded_shader("swiglu")); // writes elsewhere
+    auto wrong = prompt_kernel_error(engine->device(), *faulty.value(), DType::bf16);
+    ASSERT_TRUE(wrong.ok()) << wrong.status().message();
+    EXPECT_GT(wrong.value(), 0.5);
 }
 
 } // namespace

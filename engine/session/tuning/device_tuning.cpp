@@ -3,8 +3,10 @@
 
 #include "base/platform.h"
 #include "kernels/embedded_shaders.h"
+#include "kernels/matmul.h"
 #include "model/checkpoint/tensor_roles.h"
 #include "session/models/open_models.h"
+#include "session/tuning/prompt_check.h"
 #include "session/tuning/row_comparison.h"
 #include "tensor/device_format.h"
 
@@ -78,10 +80,26 @@ Status pad_everything(Device& device, const std::vector<DType>& formats, const T
     return ok_status();
 }
 
+// At every start, whatever the mode: what is wrong here spoils every prompt, and the kernels are those that will be used.
+Status check_matrix_units(Device& device, KernelLibrary& kernels, const TuningRequest& request, Tuning& tuning, const Logger& log) {
+    constexpr double kMostError = 1e-6; // one f16 part of an activation leaves 1e-7
+    const std::vector<DType> formats = formats_of(request);
+    if (formats.empty()) return ok_status();
+    AUSPEX_TRY_ASSIGN(error, prompt_kernel_error(device, kernels, formats[0]));
+    if (error <= kMostError) return ok_status(); // not NaN either
+    log(LogLevel::warning, device.caps.name + ": products on its matrix units are off by " + std::to_string(error) + " (squared, relative), expected below " +
+                               std::to_string(kMostError) + "; prompts do without them");
+    tuning.matmul_parts = 0;
+    tuning.matrix = {};
+    return ok_status();
+}
+
 } // namespace
 
-Result<DeviceTuning> tune_device(Device& device, const Tuning& base, KernelLibrary& kernels, const TuningRequest& request, const Logger& log) {
+Result<DeviceTuning> tune_device(Device& device, const Tuning& by_caps, KernelLibrary& kernels, const TuningRequest& request, const Logger& log) {
     DeviceTuning result;
+    Tuning base = by_caps;
+    if (matmul_wants_halves(base)) AUSPEX_TRY(check_matrix_units(device, kernels, request, base, log));
     result.tuning = base;
     // A CPU compiles for longer than a start may take, and what it is timed at while a host starts says little of later.
     const bool is_cpu = device.caps.type == VK_PHYSICAL_DEVICE_TYPE_CPU;

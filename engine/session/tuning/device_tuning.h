@@ -44,7 +44,7 @@ struct DeviceTuning {
     bool is_complete = true;                  // false: time ran out before every candidate was timed
 };
 
-// kernels: made with `base`; what it compiles here it need not compile again.
-Result<DeviceTuning> tune_device(Device& device, const Tuning& base, KernelLibrary& kernels, const TuningRequest& request, const Logger& log);
+// by_caps: what caps give; matrix units that fail their check are taken out of it. kernels: made with it; what it compiles here it need not compile again.
+Result<DeviceTuning> tune_device(Device& device, const Tuning& by_caps, KernelLibrary& kernels, const TuningRequest& request, const Logger& log);
 
 } // namespace auspex
