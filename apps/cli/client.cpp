@@ -144,6 +144,37 @@ auspex_memory_plan plan_memory(const Client::Request& request) {
     return plan;
 }
 
+auspex_tuning_report describe_tuning(const ModelOptions& models) {
+    LibraryLog log;
+    const std::string cache = cache_folder();
+    auspex_engine_desc desc = describe({.models = models}, log);
+    desc.cache_folder = path_or_null(cache);
+    auspex_tuning_report report;
+    auspex_tuning_report_init(&report, sizeof report);
+    const auspex_status status = auspex_describe_tuning(&desc, &report);
+    if (status < 0) throw create_failure(status, log.error_line(status), models);
+    return report;
+}
+
+auspex_tuning_report tune_device(const ModelOptions& models, std::vector<TuningCandidate>& candidates) {
+    LibraryLog log;
+    const std::string cache = cache_folder();
+    ProgressBar progress("measuring");
+    auspex_engine_desc desc = describe({.models = models}, log);
+    desc.cache_folder = path_or_null(cache);
+    desc.progress = ProgressBar::callback;
+    desc.progress_user_data = &progress;
+    auspex_tuning_report report;
+    auspex_tuning_report_init(&report, sizeof report);
+    const auspex_tuning_callback each = [](void* list, const auspex_tuning_candidate* c) {
+        static_cast<std::vector<TuningCandidate>*>(list)->push_back(
+            {c->knob, c->candidate, c->ms, c->is_default != 0, c->is_chosen != 0});
+    };
+    const auspex_status status = auspex_tune(&desc, each, &candidates, &report);
+    if (status < 0) throw create_failure(status, log.error_line(status), models);
+    return report;
+}
+
 Client::~Client() {
     auspex_engine_destroy(engine_);
 }

@@ -84,6 +84,18 @@ class Client {
 // What an engine for this request would take of its device; throws as Client does.
 auspex_memory_plan plan_memory(const Client::Request& request);
 
+// The sizes that an engine for these models runs with, of what is known; throws as Client does.
+auspex_tuning_report describe_tuning(const ModelOptions& models);
+
+// One size that was tried.
+struct TuningCandidate {
+    std::string knob, candidate;
+    double ms = 0; // < 0: time ran out before it
+    bool is_default = false, is_chosen = false;
+};
+// Measures the device for these models' weight types; shows a progress bar when stderr is a terminal.
+auspex_tuning_report tune_device(const ModelOptions& models, std::vector<TuningCandidate>& candidates);
+
 // A vocabulary without an engine. Not movable, as Client.
 class Tokenizer {
   public:

@@ -34,6 +34,7 @@ int run_command(const Command& command) {
         int operator()(const ScoreOptions& options) const { return score(options); }
         int operator()(const QuantizeOptions& options) const { return quantize(options); }
         int operator()(const SelftestOptions& options) const { return selftest(options); }
+        int operator()(const TuneOptions& options) const { return tune(options); }
     };
     return std::visit(Run{}, command);
 }

@@ -120,13 +120,18 @@ struct SelftestOptions {
     bool json = false;
 };
 
+struct TuneOptions {
+    ModelOptions models;
+    bool json = false;
+};
+
 // Text that was asked for instead of a command: --help, --version.
 struct Notice {
     std::string text;
 };
 
 using Command = std::variant<Notice, RunOptions, ChatOptions, InfoOptions, BenchOptions, TokenizeOptions, ScoreOptions,
-                             QuantizeOptions, SelftestOptions>;
+                             QuantizeOptions, SelftestOptions, TuneOptions>;
 
 // arguments[0] is the program. Throws Failure(kExitUsage).
 Command parse_command_line(std::vector<std::string> arguments);
@@ -140,5 +145,6 @@ int tokenize(const TokenizeOptions& options);
 int score(const ScoreOptions& options);
 int quantize(const QuantizeOptions& options);
 int selftest(const SelftestOptions& options);
+int tune(const TuneOptions& options);
 
 } // namespace auspex::cli

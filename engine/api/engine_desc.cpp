@@ -107,6 +107,10 @@ auspex_status read_engine_desc(const auspex_engine_desc& d, const Logger& log, E
     inner.cache_dtype = *cache_dtype;
     if (!to_dtype(d.target_weights, inner.target_type) || !to_dtype(d.draft_weights, inner.draft_type))
         return to_public({Code::invalid_argument, kNoWeightType}, log);
+    if (d.tuning != AUSPEX_TUNING_AUTO && d.tuning != AUSPEX_TUNING_OFF)
+        return to_public({Code::invalid_argument, "tuning is " + std::to_string(static_cast<uint32_t>(d.tuning)) +
+                                                      ", expected AUSPEX_TUNING_AUTO or AUSPEX_TUNING_OFF"}, log);
+    inner.tuning = d.tuning == AUSPEX_TUNING_OFF ? TuningMode::off : TuningMode::automatic;
     if (d.cache_folder) inner.cache_folder = d.cache_folder;
     if (d.progress) inner.progress = [d](float fraction) { d.progress(d.progress_user_data, fraction); };
     if (auto* host = find_extension(d.header, AUSPEX_TYPE_VULKAN_DEVICE)) {

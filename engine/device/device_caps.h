@@ -31,6 +31,7 @@ struct DeviceCaps {
     struct MatrixTile {
         uint32_t m = 0, n = 0, k = 0;
         explicit operator bool() const { return k != 0; }
+        bool operator==(const MatrixTile&) const = default;
     } matrix;
 
     uint64_t max_storage_buffer_range = 0; // bytes

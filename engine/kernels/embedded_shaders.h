@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -14,5 +15,8 @@ std::span<const uint32_t> embedded_shader(std::string_view name);
 
 // Every variant's name.
 std::vector<std::string_view> embedded_shader_names();
+
+// A hash (FNV-1a) over every variant's name and words, in hexadecimal: what was measured holds for these shaders.
+std::string embedded_shaders_hash();
 
 } // namespace auspex

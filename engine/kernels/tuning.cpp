@@ -2,6 +2,7 @@
 #include "kernels/tuning.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace auspex {
 
@@ -10,6 +11,16 @@ constexpr uint32_t kVendorNvidia = 0x10de;
 
 bool is_llvmpipe(const DeviceCaps& caps) {
     return caps.driver_id == VK_DRIVER_ID_MESA_LLVMPIPE;
+}
+
+bool has(const std::vector<uint32_t>& list, uint32_t value) {
+    return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+bool may_build(const std::vector<uint32_t>& rows, const std::vector<uint32_t>& base) {
+    const bool ascends = std::adjacent_find(rows.begin(), rows.end(), std::greater_equal<uint32_t>()) == rows.end();
+    return !rows.empty() && ascends && (rows.size() == 1 || rows.front() == 1) &&
+           std::all_of(rows.begin(), rows.end(), [&](uint32_t n) { return has(base, n); });
 }
 } // namespace
 
@@ -51,6 +62,48 @@ Tuning choose_tuning(const DeviceCaps& caps) {
     tuning.matvec_teams = std::min(tuning.matvec_teams, std::max(caps.max_workgroup_invocations / tuning.lanes, 1u));
     while (tuning.vocab_threads > caps.max_workgroup_invocations) tuning.vocab_threads /= 2;
     return tuning;
+}
+
+std::vector<uint32_t> outs_choices() {
+    return {2, 4, 8, 16};
+}
+
+std::vector<uint32_t> teams_choices(const Tuning& base, const DeviceCaps& caps) {
+    std::vector<uint32_t> choices = {1, 2, 4, 8};
+    std::erase_if(choices, [&](uint32_t teams) { return teams * base.lanes > std::min(caps.max_workgroup_invocations, caps.max_workgroup_size_x); });
+    return choices;
+}
+
+std::vector<uint32_t> vocab_threads_choices(const DeviceCaps& caps) {
+    std::vector<uint32_t> choices = {8, 32, 64, 128, 256};
+    std::erase_if(choices, [&](uint32_t threads) { return threads > std::min(caps.max_workgroup_invocations, caps.max_workgroup_size_x); });
+    return choices;
+}
+
+bool may_choose(const Tuning& tuning, const Tuning& base, const DeviceCaps& caps) {
+    Tuning rest = tuning; // with base's choices
+    rest.wide = base.wide;
+    rest.matvec_teams = base.matvec_teams;
+    rest.matvec_outs = base.matvec_outs;
+    rest.matvec_rows = base.matvec_rows;
+    rest.matvec_quant_rows = base.matvec_quant_rows;
+    rest.vocab_threads = base.vocab_threads;
+    return rest == base && (base.wide || !tuning.wide) &&
+           (tuning.matvec_teams == base.matvec_teams || has(teams_choices(base, caps), tuning.matvec_teams)) &&
+           (tuning.matvec_outs == base.matvec_outs || has(outs_choices(), tuning.matvec_outs)) &&
+           may_build(tuning.matvec_rows, base.matvec_rows) && may_build(tuning.matvec_quant_rows, base.matvec_quant_rows) &&
+           (tuning.vocab_threads == base.vocab_threads || has(vocab_threads_choices(caps), tuning.vocab_threads));
+}
+
+std::string Tuning::sizes() const {
+    auto list = [](const std::vector<uint32_t>& rows) {
+        std::string text;
+        for (uint32_t n : rows) text += " " + std::to_string(n);
+        return text;
+    };
+    return (wide ? std::string("wide") : std::to_string(matvec_outs) + " outputs x " + std::to_string(matvec_teams) + " teams") + "; rows" +
+           list(matvec_rows) + (matvec_rows == matvec_quant_rows ? "" : "; of blocks" + list(matvec_quant_rows)) + "; vocabulary by " +
+           std::to_string(vocab_threads);
 }
 
 std::string Tuning::numerics_id() const {

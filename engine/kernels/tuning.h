@@ -33,8 +33,19 @@ struct Tuning {
     uint32_t matrix_outs = 64;
 
     std::string numerics_id() const;
+    // The bit-neutral sizes in a few words, for people.
+    std::string sizes() const;
+    bool operator==(const Tuning&) const = default;
 };
 
 Tuning choose_tuning(const DeviceCaps& caps);
+
+// What timing may choose from, ascending. Everything that is not here follows from caps.
+std::vector<uint32_t> outs_choices();
+std::vector<uint32_t> teams_choices(const Tuning& base, const DeviceCaps& caps);
+std::vector<uint32_t> vocab_threads_choices(const DeviceCaps& caps);
+// Whether `tuning` differs from `base` (choose_tuning's) in such choices only; its row counts are some of base's, 1 among
+// them or a single one.
+bool may_choose(const Tuning& tuning, const Tuning& base, const DeviceCaps& caps);
 
 } // namespace auspex

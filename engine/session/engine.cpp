@@ -49,15 +49,48 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineDesc& desc, OpenedModel
     if (desc.adjust_caps) desc.adjust_caps(engine->device_->caps);
     Tuning tuning = choose_tuning(engine->device_->caps);
     if (desc.adjust_tuning) desc.adjust_tuning(tuning);
-    AUSPEX_TRY_ASSIGN(kernels, KernelLibrary::create(*engine->device_, tuning, desc.cache_folder));
-    engine->kernels_ = std::move(kernels);
+    AUSPEX_TRY(engine->make_kernels(desc, tuning));
     return engine;
+}
+
+Status Engine::make_kernels(const EngineDesc& desc, const Tuning& tuning) {
+    AUSPEX_TRY_ASSIGN(kernels, KernelLibrary::create(*device_, tuning, desc.cache_folder));
+    if (desc.adjust_kernels) desc.adjust_kernels(*kernels);
+    kernels_ = std::move(kernels);
+    return ok_status();
+}
+
+// Before anything is built that depends on what is chosen.
+Status Engine::tune_kernels(const EngineDesc& desc, const OpenedModels& models) {
+    const Tuning base = kernels_->tuning();
+    TuningRequest request;
+    request.mode = desc.tuning;
+    request.cache_folder = desc.cache_folder;
+    request.target = models.target.get();
+    request.draft = models.draft.get();
+    request.limits = desc.tuning_limits;
+    request.adjust_kernels = desc.adjust_kernels;
+    if (desc.tuning == TuningMode::full) request.progress = desc.progress;
+    auto tuned = tune_device(*device_, base, *kernels_, request, log_);
+    tuned_.tuning = base;
+    if (tuned.ok()) tuned_ = std::move(tuned).value();
+    else if (desc.tuning != TuningMode::automatic || device_->lost()) return tuned.status();
+    else log_(LogLevel::warning, tuned.status().message() + "; this device was not measured"); // an engine may do without
+    return tuned_.tuning == base ? ok_status() : make_kernels(desc, tuned_.tuning);
+}
+
+Result<DeviceTuning> Engine::tune(const EngineDesc& desc, const Logger& log) {
+    OpenedModels models;
+    AUSPEX_TRY_ASSIGN(engine, open(desc, models, log));
+    AUSPEX_TRY(engine->tune_kernels(desc, models));
+    return engine->tuned_;
 }
 
 Result<std::unique_ptr<Engine>> Engine::create(const EngineDesc& desc, const Logger& log) {
     OpenedModels models;
     AUSPEX_TRY_ASSIGN(engine, open(desc, models, log));
     AUSPEX_TRY(engine->check_fits(desc, models));
+    AUSPEX_TRY(engine->tune_kernels(desc, models));
     AUSPEX_TRY_ASSIGN(plan, engine->build(desc, models, false));
     engine->plan_ = plan;
     engine->open_store(desc, models);

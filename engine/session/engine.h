@@ -7,6 +7,7 @@
 #include "session/models/open_models.h"
 #include "session/scheduler.h"
 #include "session/scorer.h"
+#include "session/tuning/device_tuning.h"
 #include "tokens/chat_template.h"
 
 namespace auspex {
@@ -23,10 +24,13 @@ struct EngineDesc {
     uint32_t max_draft_len = 8;
     DType cache_dtype = DType::f16; // or f32, q8_0
     std::string cache_folder;
+    TuningMode tuning = TuningMode::off; // full only in Engine::tune
+    TuningLimits tuning_limits;
     std::function<void(float)> progress;
     // Tests look at other devices' numbers, limits and reductions through these.
     std::function<void(DeviceCaps&)> adjust_caps;
     std::function<void(Tuning&)> adjust_tuning;
+    std::function<void(KernelLibrary&)> adjust_kernels; // of every library that is made
 };
 
 // What an engine takes of the device's memory, in bytes.
@@ -45,6 +49,8 @@ class Engine {
     static Result<std::unique_ptr<Engine>> create(const EngineDesc& desc, const Logger& log);
     // Builds the same engine without its memory: opens the device and the files' headers, reads no weights.
     static Result<MemoryPlan> plan(const EngineDesc& desc, const Logger& log);
+    // What such an engine would run with; desc.tuning says what is measured for that. Reads no weights.
+    static Result<DeviceTuning> tune(const EngineDesc& desc, const Logger& log);
     ~Engine();
 
     Result<std::vector<uint32_t>> tokenize(std::string_view text, bool add_bos) const;
@@ -75,6 +81,7 @@ class Engine {
     const Tokenizer* tokenizer() const { return tokenizer_.get(); }
     const std::vector<uint32_t>& end_ids() const { return end_ids_; } // tokens that end an answer, ascending
     const Tuning& tuning() const { return kernels_->tuning(); }
+    const DeviceTuning& device_tuning() const { return tuned_; }
     uint32_t max_context() const { return max_context_; }
     uint32_t max_draft_len() const { return max_draft_len_; }
     uint32_t max_sequences() const { return max_sequences_; }
@@ -89,6 +96,8 @@ class Engine {
                       std::pair<float, float> progress, std::unique_ptr<LlamaModel>& model); // from, to
     Result<MemoryPlan> build(const EngineDesc& desc, const OpenedModels& models, bool rehearse);
     void take_down(); // what build made
+    Status make_kernels(const EngineDesc& desc, const Tuning& tuning);
+    Status tune_kernels(const EngineDesc& desc, const OpenedModels& models);
     void open_store(const EngineDesc& desc, const OpenedModels& models);
     Status check_fits(const EngineDesc& desc, const OpenedModels& models);
     std::string what_fits(const EngineDesc& desc, const OpenedModels& models, const MemoryPlan& plan);
@@ -100,6 +109,7 @@ class Engine {
     std::unique_ptr<Device> device_;
     std::unique_ptr<MemoryPool> memory_;
     std::unique_ptr<KernelLibrary> kernels_;
+    DeviceTuning tuned_;
     std::unique_ptr<Tokenizer> tokenizer_;                             // none for synthetic models
     std::vector<uint32_t> end_ids_;
     std::string target_name_; // for messages

@@ -184,6 +184,7 @@ TEST(CApiEngine, WrongDescriptionsGiveNoEngine) {
              {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_engine_desc& d) { d.max_context = 0xffffffffu; }},
              {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_engine_desc& d) { d.max_draft_len = AUSPEX_MAX_DRAFT_LEN + 1; }},
              {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_engine_desc& d) { d.cache_type = static_cast<auspex_cache_type>(77); }},
+             {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_engine_desc& d) { d.tuning = static_cast<auspex_tuning>(2); }},
              {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_engine_desc& d) { d.draft_weights = static_cast<auspex_weight_type>(77); }}}) {
         Log log;
         auspex_engine_desc desc = pair_desc(&log);

@@ -23,8 +23,9 @@ TEST(CliInfo, ListsDevices) {
         EXPECT_NE(result.out.find(label), std::string::npos) << label;
 
     const Json info = run_cli_json({"info"});
-    EXPECT_EQ(keys_of(info), (Keys{"schema", "devices", "models", "memory"}));
+    EXPECT_EQ(keys_of(info), (Keys{"schema", "devices", "models", "memory", "tuning"}));
     EXPECT_TRUE(info["memory"].is_null()) << "nothing was asked about";
+    EXPECT_TRUE(info["tuning"].is_null());
     ASSERT_FALSE(info["devices"].empty());
     const Json& device = info["devices"][0];
     EXPECT_TRUE(starts_with(keys_of(device), {"index", "name", "driver", "api_version"}));

@@ -125,7 +125,8 @@ TEST(Models, weights_are_converted_and_progress_is_told) {
         desc.progress = [&](float fraction) { told.push_back(fraction); };
         auto engine = make_engine(desc);
         ASSERT_TRUE(engine);
-        ASSERT_GT(told.size(), 80u);
+        // Joined matrices arrive in one piece: six tensors a layer, the embedding, the last norm.
+        ASSERT_GE(told.size(), 6 * (engine->target().config().n_layers + engine->draft()->config().n_layers) + 4u);
         EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
         EXPECT_EQ(told.back(), 1.0f);
         EXPECT_LT(told[told.size() - 2], 1.0f);

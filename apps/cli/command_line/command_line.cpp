@@ -69,6 +69,7 @@ struct Parsed {
     ScoreOptions score;
     QuantizeOptions quantize;
     SelftestOptions selftest;
+    TuneOptions tune;
 };
 
 void declare_commands(CLI::App& root, Parsed& parsed) {
@@ -83,6 +84,7 @@ void declare_commands(CLI::App& root, Parsed& parsed) {
     declare_quantize(*root.add_subcommand("quantize", "Write a model as a smaller GGUF file"), parsed.quantize);
     declare_selftest(*root.add_subcommand("selftest", "Check on this device that drafts do not change the text"),
                      parsed.selftest, shared);
+    declare_tune(*root.add_subcommand("tune", "Measure which sizes are fastest on this device, once"), parsed.tune, shared);
 }
 
 template <typename Options, typename... More> Command completed(Options& options, const More&... more) {
@@ -102,6 +104,7 @@ Command chosen_command(const CLI::App& root, Parsed& parsed) {
     if (name == "score") return completed(parsed.score, shared);
     if (name == "quantize") return completed(parsed.quantize);
     if (name == "selftest") return completed(parsed.selftest, shared);
+    if (name == "tune") return completed(parsed.tune, shared);
     return Notice{root.help()};
 }
 

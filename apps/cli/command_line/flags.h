@@ -129,10 +129,12 @@ void declare_tokenize(CLI::App& app, TokenizeOptions& options, Shared& shared);
 void declare_score(CLI::App& app, ScoreOptions& options, Shared& shared);
 void declare_quantize(CLI::App& app, QuantizeOptions& options);
 void declare_selftest(CLI::App& app, SelftestOptions& options, Shared& shared); // (selftest.cpp)
+void declare_tune(CLI::App& app, TuneOptions& options, Shared& shared); // (tune.cpp)
 void complete(InfoOptions& options, const Shared& shared);
 void complete(TokenizeOptions& options, const Shared& shared);
 void complete(ScoreOptions& options, const Shared& shared);
 void complete(const QuantizeOptions& options);
 void complete(SelftestOptions& options, const Shared& shared);
+void complete(TuneOptions& options, const Shared& shared);
 
 } // namespace auspex::cli

@@ -23,8 +23,10 @@ int info(const InfoOptions& options) {
     const bool found_none = report.devices.empty() && report.models.empty();
     const bool at_end = status == AUSPEX_ERROR_NOT_FOUND || status == AUSPEX_ERROR_NO_DEVICE;
     if (!at_end || found_none) throw Failure(kExitDevice, log.error_line(status));
-    if (!options.models.target.empty() && !report.devices.empty())
+    if (!options.models.target.empty() && !report.devices.empty()) {
+        report.tuning = describe_tuning(options.models);
         report.plan = plan_memory({.models = options.models, .max_draft_len = SamplingOptions().max_draft_len()});
+    }
 
     if (options.json)
         print_json(report);

@@ -203,6 +203,7 @@ void print_listing(const InfoReport& report) {
     for (const auto& [path, model] : report.models)
         print_model(path, model);
     if (report.plan) print_plan(*report.plan);
+    if (report.tuning) print_tuning(*report.tuning);
 }
 
 void print_listing(const TokenizeReport& report) {

@@ -14,6 +14,7 @@ inline constexpr int kSchema = 1;
 Json or_null(std::optional<double> value);
 Json or_null(const std::string& text); // "" is absent
 Json device_json(const auspex_engine_info& engine);
+Json tuning_json(const auspex_tuning_report& report);
 void print(const Json& json); // one line on stdout
 
 } // namespace auspex::cli

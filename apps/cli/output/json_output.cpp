@@ -205,7 +205,11 @@ void print_json(const InfoReport& report) {
                   {"device_bytes", report.plan->device_bytes},
                   {"device_free_bytes", report.plan->device_free_bytes},
                   {"fits", report.plan->fits != 0}};
-    print({{"schema", kSchema}, {"devices", devices}, {"models", models}, {"memory", memory}});
+    print({{"schema", kSchema},
+           {"devices", devices},
+           {"models", models},
+           {"memory", memory},
+           {"tuning", report.tuning ? tuning_json(*report.tuning) : Json()}});
 }
 
 void print_json(const TokenizeReport& report) {

@@ -67,6 +67,12 @@ struct InfoReport {
     std::vector<auspex_device_info> devices;
     std::vector<std::pair<std::string, auspex_model_info>> models; // (path, description)
     std::optional<auspex_memory_plan> plan;                        // of one sequence of these models
+    std::optional<auspex_tuning_report> tuning;                    // for these models
+};
+
+struct TuneReport {
+    auspex_tuning_report tuning{};
+    std::vector<TuningCandidate> candidates{}; // knob by knob
 };
 
 struct TokenizeReport {
@@ -93,6 +99,7 @@ void print_json(const RunReport& report);
 void print_json(const BenchReport& report);
 void print_json(const InfoReport& report);
 void print_json(const TokenizeReport& report);
+void print_json(const TuneReport& report);
 void print_text_json(const std::string& text); // {"text": …}
 void print_json(const ScoreReport& report);
 
@@ -102,6 +109,8 @@ void print_table(const BenchReport& report);  // stdout
 void print_rows(const BenchReport& report);   // stdout, as options.format says
 void print_listing(const InfoReport& report); // stdout
 void print_listing(const TokenizeReport& report);
+void print_listing(const TuneReport& report);
+void print_tuning(const auspex_tuning_report& report); // a part of a listing
 void print_listing(const ScoreReport& report);
 
 } // namespace auspex::cli

@@ -135,6 +135,15 @@ typedef enum auspex_weight_type {
     AUSPEX_WEIGHT_TYPE_MAX_ENUM = 0x7fffffff
 } auspex_weight_type;
 
+/** What is measured of a device whose cache_folder does not know it yet (nor this driver, build and these weight types): whether
+ *  passes of different row counts give the same bits, and which sizes are fastest. Neither changes any text. */
+typedef enum auspex_tuning {
+    AUSPEX_TUNING_AUTO = 0, /* default: what takes up to about 3 s, once; without a cache_folder up to 0.1 s, at every creation;
+                               on CPUs, where compiling takes longer, nothing */
+    AUSPEX_TUNING_OFF = 1,  /* nothing; what the cache_folder holds is used */
+    AUSPEX_TUNING_MAX_ENUM = 0x7fffffff
+} auspex_tuning;
+
 typedef struct auspex_engine_desc {
     auspex_header header;         /* next: auspex_vulkan_device, auspex_synthetic_models, or NULL */
     const char* target_path;      /* UTF-8; a GGUF file (of a sharded one the first) or a Hugging Face folder */
@@ -144,13 +153,14 @@ typedef struct auspex_engine_desc {
     uint32_t max_context;         /* tokens per sequence, prompt included; 0: min(model, 4096) */
     uint32_t max_draft_len;       /* largest draft_len a sequence may ask for, ≤ AUSPEX_MAX_DRAFT_LEN; default 8 */
     auspex_cache_type cache_type; /* of K and V */
-    const char* cache_folder;     /* UTF-8; where compiled pipelines are kept; NULL: nowhere */
+    const char* cache_folder;     /* UTF-8; where compiled pipelines and what was learnt of devices are kept; NULL: nowhere */
     auspex_log_callback log;      /* NULL: silent */
     void* log_user_data;
     auspex_progress_callback progress; /* NULL: none */
     void* progress_user_data;
     auspex_weight_type target_weights; /* matrices are converted while they are loaded; never to more bits than they have */
     auspex_weight_type draft_weights;
+    auspex_tuning tuning;
 } auspex_engine_desc;
 
 /** INVALID_ARGUMENT when size is smaller than a header. Any thread. */

@@ -124,6 +124,47 @@ AUSPEX_API auspex_status auspex_memory_plan_init(auspex_memory_plan* plan, size_
  *  the models' headers. Errors as auspex_engine_create, except that a plan that does not fit is no error. Any thread. */
 AUSPEX_API auspex_status auspex_plan_memory(const auspex_engine_desc* desc, auspex_memory_plan* plan);
 
+/* ---- tuning ----------------------------------------------------------------------------------------------------- */
+
+#define AUSPEX_TYPE_TUNING_REPORT ((auspex_struct_type)1004)
+
+/** The sizes that an engine runs with. */
+typedef struct auspex_tuning_report {
+    auspex_header header;
+    char device_name[256];  /* UTF-8 */
+    char driver[256];
+    char numerics_id[64];
+    char sizes[192];        /* in a few words */
+    int32_t rows_agree;     /* bits of passes of different row counts: 1: equal; 0: not, so that every pass runs through tiles of one row count; -1: not compared */
+    char difference[160];   /* where they were found to differ first, in this call; else "" */
+    uint32_t is_timed;      /* 1: sizes were chosen by timing; 0: they follow from what the device says of itself */
+    uint32_t is_kept;       /* 1: the cache_folder holds this */
+    uint32_t is_complete;   /* 0: time ran out before every candidate was timed */
+} auspex_tuning_report;
+
+AUSPEX_API auspex_status auspex_tuning_report_init(auspex_tuning_report* report, size_t size);
+
+/** One size that was tried. Strings live during the call. */
+typedef struct auspex_tuning_candidate {
+    const char* knob;
+    const char* candidate;
+    double ms;           /* GPU time, the least of several; < 0: time ran out before it */
+    uint32_t is_default; /* 1: what the device says of itself leads to it */
+    uint32_t is_chosen;
+} auspex_tuning_candidate;
+
+typedef void (*auspex_tuning_callback)(void* user_data, const auspex_tuning_candidate* candidate);
+
+/** Measures a device for the weight types of these models, whatever cache_folder knows, for about 20 s, and keeps the outcome
+ *  there. desc->progress is told how far it is. `each`, which may be NULL, is told of every candidate, knob by knob, when all is
+ *  done. Opens the device and reads the models' headers; takes up to 512 MiB of device memory meanwhile. Waits. Nothing else should
+ *  use the device. Devices without timestamps are only compared. Errors as auspex_engine_create. Any thread. */
+AUSPEX_API auspex_status auspex_tune(const auspex_engine_desc* desc, auspex_tuning_callback each, void* user_data,
+                                     auspex_tuning_report* report);
+
+/** What an engine would use of what is known: measures nothing. Errors as auspex_engine_create. Any thread. */
+AUSPEX_API auspex_status auspex_describe_tuning(const auspex_engine_desc* desc, auspex_tuning_report* report);
+
 /* ---- tokenizers ------------------------------------------------------------------------------------------------- */
 
 /** A vocabulary without an engine. Opaque; calls on one tokenizer may come from several threads, except destroy. */

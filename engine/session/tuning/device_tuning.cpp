@@ -1,0 +1,180 @@
+// First whether row counts agree, then what is fastest among those that do.
+#include "session/tuning/device_tuning.h"
+
+#include "base/platform.h"
+#include "kernels/embedded_shaders.h"
+#include "kernels/matmul.h"
+#include "model/checkpoint/tensor_roles.h"
+#include "session/models/open_models.h"
+#include "session/tuning/prompt_check.h"
+#include "session/tuning/row_comparison.h"
+#include "tensor/device_format.h"
+
+#include <algorithm>
+#include <set>
+
+namespace auspex {
+
+namespace {
+
+constexpr uint32_t kTimingKernels = 30; // that a timing pass builds, or a few more
+constexpr uint64_t kMostMatrixBytes = 256ull << 20;
+
+std::vector<std::string> matrix_names(const Checkpoint& model) {
+    std::vector<std::string> names = {embedding_role.huggingface, head_role.huggingface};
+    for (uint32_t i = 0; i < model.config().n_layers; ++i)
+        for (const TensorRole& role : layer_roles)
+            if (role.cols != Dim::none) names.push_back(huggingface_name(role, i));
+    return names;
+}
+
+// Formats of all matrices, ascending.
+std::vector<DType> formats_of(const TuningRequest& request) {
+    std::set<DType> formats;
+    for (const Checkpoint* model : {request.target, request.draft}) {
+        if (!model) continue;
+        for (const std::string& name : matrix_names(*model))
+            if (const TensorInfo* tensor = model->find(name); tensor && tensor->shape.size() == 2) formats.insert(tensor->dtype);
+    }
+    return {formats.begin(), formats.end()};
+}
+
+// The target's feed-forward matrix in the format that most of its bytes have, and the draft's in another one if it has.
+std::vector<MatrixShape> timed_matrices(const TuningRequest& request, const DeviceCaps& caps) {
+    std::vector<MatrixShape> shapes;
+    for (const Checkpoint* model : {request.target, request.draft}) {
+        if (!model) continue;
+        const LlamaConfig& c = model->config();
+        MatrixShape shape = {fitting_type(summarize_weights(*model).matrix_type, c.hidden_size), c.ffn_size, c.hidden_size};
+        const uint64_t row_bytes = device_row_bytes(shape.dtype, shape.cols);
+        const uint64_t most = std::max(row_bytes, std::min(kMostMatrixBytes, caps.device_free_bytes / 64));
+        shape.rows = static_cast<uint32_t>(std::min<uint64_t>(shape.rows, most / row_bytes));
+        if (shapes.empty() || shapes[0].dtype != shape.dtype) shapes.push_back(shape);
+    }
+    return shapes;
+}
+
+TuningKey key_of(const Device& device, const Tuning& base, const std::vector<DType>& formats) {
+    std::string names;
+    for (DType format : formats) names += (names.empty() ? "" : " ") + std::string(dtype_name(format));
+    return {device.caps.name, device.caps.driver, embedded_shaders_hash(), names, base.numerics_id()};
+}
+
+// The largest single row count of each class that agrees with itself, wherever in a tile a row lies.
+Status pad_everything(Device& device, const std::vector<DType>& formats, const TuningRequest& request, Tuning& tuning) {
+    for (const bool quant : {false, true}) {
+        std::vector<uint32_t>& rows = quant ? tuning.matvec_quant_rows : tuning.matvec_rows;
+        std::vector<DType> compared;
+        for (DType format : formats)
+            if (is_quantized(format) == quant) compared.push_back(format);
+        std::vector<uint32_t> candidates = rows;
+        for (;; candidates.pop_back()) {
+            rows = {candidates.back()};
+            if (compared.empty() || candidates.size() == 1) break; // a row in a tile of its own has no company
+            AUSPEX_TRY_ASSIGN(kernels, KernelLibrary::create(device, tuning, ""));
+            if (request.adjust_kernels) request.adjust_kernels(*kernels);
+            AUSPEX_TRY_ASSIGN(found, compare_row_counts(device, *kernels, compared));
+            if (found.agree) break;
+        }
+    }
+    return ok_status();
+}
+
+// At every start, whatever the mode: what is wrong here spoils every prompt, and the kernels are those that will be used.
+Status check_matrix_units(Device& device, KernelLibrary& kernels, const TuningRequest& request, Tuning& tuning, const Logger& log) {
+    constexpr double kMostError = 1e-6; // one f16 part of an activation leaves 1e-7
+    const std::vector<DType> formats = formats_of(request);
+    if (formats.empty()) return ok_status();
+    AUSPEX_TRY_ASSIGN(error, prompt_kernel_error(device, kernels, formats[0]));
+    if (error <= kMostError) return ok_status(); // not NaN either
+    log(LogLevel::warning, device.caps.name + ": products on its matrix units are off by " + std::to_string(error) + " (squared, relative), expected below " +
+                               std::to_string(kMostError) + "; prompts do without them");
+    tuning.matmul_parts = 0;
+    tuning.matrix = {};
+    return ok_status();
+}
+
+} // namespace
+
+Result<DeviceTuning> tune_device(Device& device, const Tuning& by_caps, KernelLibrary& kernels, const TuningRequest& request, const Logger& log) {
+    DeviceTuning result;
+    Tuning base = by_caps;
+    if (matmul_wants_halves(base)) AUSPEX_TRY(check_matrix_units(device, kernels, request, base, log));
+    result.tuning = base;
+    // A CPU compiles for longer than a start may take, and what it is timed at while a host starts says little of later.
+    const bool is_cpu = device.caps.type == VK_PHYSICAL_DEVICE_TYPE_CPU;
+    const TuningStore store(request.cache_folder);
+    if (request.mode == TuningMode::off && store.path().empty()) return result;
+    const std::vector<DType> formats = formats_of(request);
+    const TuningKey key = key_of(device, base, formats);
+    const auto tell_rows = [&] {
+        if (result.rows == RowCounts::differ)
+            log(LogLevel::warning, device.caps.name + ": passes of different row counts do not give the same bits" +
+                                       (result.difference.empty() ? "" : " (" + result.difference + ")") + "; every pass runs through tiles of " +
+                                       std::to_string(result.tuning.matvec_rows.back()) + " rows, of block formats " +
+                                       std::to_string(result.tuning.matvec_quant_rows.back()) + ", so that drafts change no text");
+    };
+    if (request.mode != TuningMode::full) {
+        if (const auto stored = store.load(key, base, device.caps, log)) {
+            result.tuning = stored->tuning;
+            result.rows = stored->rows_agree ? RowCounts::agree : RowCounts::differ;
+            result.is_timed = stored->is_timed;
+            result.is_from_store = result.is_kept = true;
+            tell_rows();
+            return result;
+        }
+        if (request.mode == TuningMode::off || is_cpu || formats.empty()) return result;
+    }
+
+    const bool is_full = request.mode == TuningMode::full;
+    const bool may_keep = !store.path().empty();
+    const uint64_t begin = now_ns();
+    const auto elapsed_ms = [&] { return static_cast<double>(now_ns() - begin) * 1e-6; };
+    const double limit_ms = is_full ? request.limits.full_ms : may_keep ? request.limits.once_ms : request.limits.each_time_ms;
+    double kernel_ms = 0;
+    if (!is_full) {
+        AUSPEX_TRY_ASSIGN(ms, first_use_ms(device, kernels, formats[0]));
+        kernel_ms = ms;
+        if (kernel_ms * comparison_kernels(base, formats) > limit_ms) {
+            log(LogLevel::info, device.caps.name + ": row counts were not compared, nor sizes timed: that would take longer than a start may; `auspex tune` does it");
+            return result;
+        }
+    }
+    if (may_keep) log(LogLevel::info, device.caps.name + ": measuring this device, once for these formats (" + key.formats + ")");
+    AUSPEX_TRY_ASSIGN(compared, compare_row_counts(device, kernels, formats));
+    result.rows = compared.agree ? RowCounts::agree : RowCounts::differ;
+    result.difference = compared.difference;
+    if (!compared.agree) AUSPEX_TRY(pad_everything(device, formats, request, result.tuning));
+    tell_rows();
+
+    const Tuning sound = result.tuning;
+    const bool has_clock = device.caps.timestamp_period_ns > 0 && device.caps.timestamp_valid_bits > 0;
+    if (has_clock && (is_full || (may_keep && elapsed_ms() + kernel_ms * kTimingKernels < limit_ms))) {
+        TimingRequest timing = {.matrices = timed_matrices(request, device.caps),
+                                .vocab = request.target->config().vocab_size,
+                                .deadline_ns = (is_full ? now_ns() : begin) + static_cast<uint64_t>(limit_ms * 1e6),
+                                .kernels = &kernels,
+                                .adjust_kernels = request.adjust_kernels,
+                                .progress = request.progress};
+        AUSPEX_TRY_ASSIGN(timed, time_knobs(device, result.tuning, !compared.agree, timing));
+        result.tuning = timed.tuning;
+        result.times = std::move(timed.times);
+        result.is_complete = timed.complete;
+        result.is_timed = std::any_of(result.times.begin(), result.times.end(), [](const KnobTime& t) { return t.ms >= 0; });
+    }
+    if (result.tuning != sound) { // other pipelines: once more
+        AUSPEX_TRY_ASSIGN(chosen, KernelLibrary::create(device, result.tuning, ""));
+        if (request.adjust_kernels) request.adjust_kernels(*chosen);
+        AUSPEX_TRY_ASSIGN(again, compare_row_counts(device, *chosen, formats));
+        if (!again.agree) {
+            log(LogLevel::warning, device.caps.name + ": with the fastest sizes " + again.difference + " differ; they are not used");
+            result.tuning = sound;
+            result.is_timed = false;
+        }
+    }
+    if (may_keep) result.is_kept = store.save(key, {result.tuning, compared.agree, result.is_timed}, log);
+    log(LogLevel::info, device.caps.name + ": " + result.tuning.sizes() + (compared.agree ? "; row counts agree bit by bit" : ""));
+    return result;
+}
+
+} // namespace auspex

@@ -1,0 +1,295 @@
+// One knob after the other, each against what was chosen so far. A challenger must win twice, by more than noise.
+#include "session/tuning/knob_timing.h"
+
+#include "base/checked.h"
+#include "base/platform.h"
+#include "kernels/matvec.h"
+#include "kernels/random_fill.h"
+#include "kernels/truncate.h"
+#include "shared/slot_state.h"
+#include "shared/truncate_args.h"
+#include "tensor/upload.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <optional>
+
+namespace auspex {
+
+namespace {
+
+constexpr uint32_t kRepetitions = 15; // the least counts: what others do meanwhile only adds
+constexpr double kWins = 0.97;            // of the time before, at most
+constexpr uint32_t kMostRows = 16;
+constexpr uint32_t kScored[] = {1, 5};    // rows of a plain pass and of a usual verify pass
+constexpr uint64_t kBeyondCaches = 256ull << 20; // bytes that a GPU reads in turn
+constexpr uint32_t kMostCopies = 16;
+
+std::string rows_knob(DType dtype, uint32_t n) {
+    return std::string(is_quantized(dtype) ? "block" : "plain") + " tile of " + std::to_string(n);
+}
+
+class KnobTimer {
+  public:
+    KnobTimer(Device& device, const TimingRequest& request) : device_(device), request_(request), memory_(device) {}
+
+    Status prepare(const Tuning& base);
+    Result<TimedKnobs> choose(const Tuning& base, bool keep_rows);
+
+  private:
+    struct Matrix {
+        std::vector<Tensor> copies; // used in turn, so that caches hold none of them
+        Buffer x, y;                // (kMostRows, padded cols), (kMostRows, rows) f32
+    };
+    using Change = std::function<void(Tuning&, uint32_t)>;
+
+    bool late() const { return now_ns() > request_.deadline_ns; }
+    Result<KernelLibrary*> library(const Tuning& tuning);
+    Result<double> least_ms(const Tuning& tuning, const std::function<void(Recorder&)>& record);
+    Result<double> matvec_ms(const Tuning& tuning, const Matrix& matrix, uint32_t n_rows);
+    Result<double> score_ms(const Tuning& tuning); // of all matrices and scored row counts
+    Result<double> vocab_ms(const Tuning& tuning);
+    Status choose_one(const std::string& knob, const std::vector<uint32_t>& candidates, uint32_t was, const std::function<std::string(uint32_t)>& name,
+                      const Change& change, Result<double> (KnobTimer::*measure)(const Tuning&));
+    Status choose_rows(bool quant);
+    void advance() {
+        if (request_.progress) request_.progress(std::min(1.0f, static_cast<float>(++knobs_done_) / 6.0f));
+    }
+
+    Device& device_;
+    const TimingRequest& request_;
+    MemoryPool memory_;
+    std::unique_ptr<Uploader> uploader_;
+    std::map<std::string, std::unique_ptr<KernelLibrary>> libraries_;
+    std::vector<Matrix> matrices_;
+    Tensor logits_;  // (1, vocab) f32
+    Buffer state_, round_slot_, scratch_, cut_;
+    TimedKnobs result_;
+    uint32_t knobs_done_ = 0;
+};
+
+Result<KernelLibrary*> KnobTimer::library(const Tuning& tuning) {
+    if (request_.kernels && request_.kernels->tuning() == tuning) return request_.kernels;
+    auto& library = libraries_[tuning.sizes() + (tuning.wide ? "" : " plain")];
+    if (!library) {
+        AUSPEX_TRY_ASSIGN(made, KernelLibrary::create(device_, tuning, ""));
+        if (request_.adjust_kernels) request_.adjust_kernels(*made);
+        library = std::move(made);
+    }
+    return library.get();
+}
+
+Status KnobTimer::prepare(const Tuning& base) {
+    AUSPEX_TRY_ASSIGN(uploader, Uploader::create(device_, memory_));
+    uploader_ = std::move(uploader);
+    AUSPEX_TRY_ASSIGN(kernels, library(base));
+    const bool is_cpu = device_.caps.type == VK_PHYSICAL_DEVICE_TYPE_CPU;
+    auto zeroed = [&](Buffer& buffer, uint64_t bytes) -> Status {
+        AUSPEX_TRY_ASSIGN(made, memory_.create(bytes, MemoryUse::device));
+        buffer = std::move(made);
+        return uploader_->zero_and_wait(buffer.view());
+    };
+    auto random = [&](Tensor& tensor, uint64_t seed, float spread) {
+        return uploader_->make_and_wait(tensor.bytes(), [&](Recording& recording) {
+            Recorder to = {recording, *kernels};
+            record_random_fill(to, tensor, seed, spread);
+        });
+    };
+    for (const MatrixShape& shape : request_.matrices) {
+        Matrix matrix;
+        const uint64_t bytes = shape.rows * device_row_bytes(shape.dtype, shape.cols);
+        const auto copies = static_cast<uint32_t>(is_cpu ? 1 : std::clamp<uint64_t>(std::min(kBeyondCaches, device_.caps.device_free_bytes / 16) / bytes, 1, kMostCopies));
+        for (uint32_t i = 0; i < copies; ++i) {
+            AUSPEX_TRY_ASSIGN(tensor, create_tensor(device_, memory_, shape.dtype, shape.rows, shape.cols));
+            AUSPEX_TRY(random(tensor, i + 1, 0.02f));
+            matrix.copies.push_back(std::move(tensor));
+        }
+        AUSPEX_TRY(zeroed(matrix.x, uint64_t(kMostRows) * matrix.copies[0].padded_cols * 4));
+        AUSPEX_TRY(zeroed(matrix.y, uint64_t(kMostRows) * shape.rows * 4));
+        matrices_.push_back(std::move(matrix));
+    }
+    AUSPEX_TRY_ASSIGN(logits, create_tensor(device_, memory_, DType::f32, 1, request_.vocab));
+    AUSPEX_TRY(random(logits, 1, 3.0f));
+    logits_ = std::move(logits);
+    gpu::SlotState state = {};
+    state.live = 1;
+    state.temperature = state.repeat_penalty = state.lenience = 1;
+    state.top_k = 40;
+    state.top_p = 0.95f;
+    state.min_p = 0.05f;
+    const gpu::RoundSlot slot = {.slot = 0, .draft_len = 0, .start = 0, .live = 1, .one_hot = 0};
+    AUSPEX_TRY(zeroed(state_, sizeof state));
+    AUSPEX_TRY(uploader_->write_and_wait(state_.view(), &state));
+    AUSPEX_TRY(zeroed(round_slot_, sizeof slot));
+    AUSPEX_TRY(uploader_->write_and_wait(round_slot_.view(), &slot));
+    AUSPEX_TRY(zeroed(scratch_, truncate_words(request_.vocab) * 4));
+    return zeroed(cut_, sizeof(gpu::Cut));
+}
+
+Result<double> KnobTimer::least_ms(const Tuning& tuning, const std::function<void(Recorder&)>& record) {
+    AUSPEX_TRY_ASSIGN(kernels, library(tuning));
+    AUSPEX_TRY_ASSIGN(recording, Recording::create(device_, kRepetitions + 1));
+    Recorder to = {*recording, *kernels};
+    recording->begin_segment("time");
+    for (uint32_t i = 0; i <= kRepetitions; ++i) { // the first warms up
+        recording->begin_region("time");
+        record(to);
+        recording->end_region();
+    }
+    recording->end_segment();
+    AUSPEX_TRY(recording->finish());
+    AUSPEX_TRY(uploader_->submit_and_wait(*recording));
+    std::vector<double> ms;
+    for (const Recording::RegionTime& region : recording->region_times()) ms.push_back(region.ms);
+    ms.erase(ms.begin());
+    const double least = *std::min_element(ms.begin(), ms.end());
+    if (least < 0) return Status(Code::unsupported, device_.caps.name + ": found no timestamps, expected a compute queue that has them");
+    return least;
+}
+
+Result<double> KnobTimer::matvec_ms(const Tuning& tuning, const Matrix& matrix, uint32_t n_rows) {
+    return least_ms(tuning, [&](Recorder& to) {
+        for (const Tensor& copy : matrix.copies) {
+            record_matvec(to, copy, matrix.x.view(), matrix.y.view(), n_rows, copy.rows, true);
+            to.cmd.barrier();
+        }
+    });
+}
+
+Result<double> KnobTimer::score_ms(const Tuning& tuning) {
+    double sum = 0;
+    for (const Matrix& matrix : matrices_)
+        for (uint32_t n_rows : kScored) {
+            AUSPEX_TRY_ASSIGN(ms, matvec_ms(tuning, matrix, n_rows));
+            sum += ms;
+        }
+    return sum;
+}
+
+Result<double> KnobTimer::vocab_ms(const Tuning& tuning) {
+    return least_ms(tuning, [&](Recorder& to) {
+        record_truncate(to, {logits_.shards[0].buffer.view(), state_.view(), round_slot_.view(), scratch_.view(), cut_.view()},
+                        {.vocab = request_.vocab, .n_rows = 1, .rows_per_slot = 1, .first_offset = 1, .of_draft = false}, {true, true, true});
+        to.cmd.barrier();
+    });
+}
+
+// `was` is measured first, then the others; the best of them again in turn with it.
+Status KnobTimer::choose_one(const std::string& knob, const std::vector<uint32_t>& candidates, uint32_t was,
+                             const std::function<std::string(uint32_t)>& name, const Change& change, Result<double> (KnobTimer::*measure)(const Tuning&)) {
+    const size_t first = result_.times.size();
+    std::optional<uint32_t> best;
+    auto tuned = [&](uint32_t candidate) {
+        Tuning tuning = result_.tuning;
+        change(tuning, candidate);
+        return tuning;
+    };
+    auto ms_of = [&](uint32_t candidate) -> double& { return result_.times[first + static_cast<size_t>(std::find(candidates.begin(), candidates.end(), candidate) - candidates.begin())].ms; };
+    for (uint32_t candidate : candidates) result_.times.push_back({knob, name(candidate), -1, candidate == was, candidate == was});
+    std::vector<uint32_t> order = {was};
+    for (uint32_t candidate : candidates)
+        if (candidate != was) order.push_back(candidate);
+    for (uint32_t candidate : order) {
+        if (late()) {
+            result_.complete = false;
+            break;
+        }
+        AUSPEX_TRY_ASSIGN(ms, (this->*measure)(tuned(candidate)));
+        ms_of(candidate) = ms;
+        if (candidate != was && ms < ms_of(was) * kWins && (!best || ms < ms_of(*best))) best = candidate;
+    }
+    advance();
+    if (!best || late()) return ok_status();
+    AUSPEX_TRY_ASSIGN(again_was, (this->*measure)(tuned(was)));
+    AUSPEX_TRY_ASSIGN(again_best, (this->*measure)(tuned(*best)));
+    if (again_best >= again_was * kWins) return ok_status();
+    result_.tuning = tuned(*best);
+    for (size_t i = first; i < result_.times.size(); ++i) result_.times[i].is_chosen = candidates[i - first] == *best;
+    return ok_status();
+}
+
+// From the largest tile down: first while several of the next smaller one do its work sooner, then one whose work the next
+// larger one does in no more time, is not built.
+Status KnobTimer::choose_rows(bool quant) {
+    std::vector<uint32_t>& rows = quant ? result_.tuning.matvec_quant_rows : result_.tuning.matvec_rows;
+    std::vector<const Matrix*> measured;
+    for (const Matrix& matrix : matrices_)
+        if (is_quantized(matrix.copies[0].dtype) == quant) measured.push_back(&matrix);
+    if (measured.empty() || rows.size() < 3) return ok_status();
+    const Tuning all = result_.tuning;
+    std::vector<double> ms(rows.size(), 0);
+    const size_t first = result_.times.size();
+    for (uint32_t n : rows) result_.times.push_back({rows_knob(measured[0]->copies[0].dtype, n), "built", -1, true, true});
+    for (size_t j = 0; j < 2 * rows.size(); ++j) { // twice, some time apart
+        const size_t i = j % rows.size();
+        double sum = 0;
+        for (const Matrix* matrix : measured) {
+            if (late()) {
+                result_.complete = false;
+                return ok_status();
+            }
+            AUSPEX_TRY_ASSIGN(one, matvec_ms(all, *matrix, rows[i]));
+            sum += one;
+        }
+        ms[i] = j < rows.size() ? sum : std::min(ms[i], sum);
+        result_.times[first + i].ms = ms[i];
+    }
+    const auto leave_out = [&](size_t i, size_t by) {
+        result_.times[first + i].candidate = "by " + std::to_string(rows[by]);
+        result_.times[first + i].is_default = false;
+    };
+    size_t last = rows.size() - 1;
+    for (; last > 0 && ms[last - 1] * ceil_div(rows[last], rows[last - 1]) < ms[last] * kWins; --last) leave_out(last, last - 1);
+    std::vector<uint32_t> kept = {rows[last]};
+    for (size_t i = last, next = last; i-- > 0;) {
+        if (i > 0 && ms[next] <= ms[i]) {
+            leave_out(i, next);
+            continue;
+        }
+        kept.insert(kept.begin(), rows[i]);
+        next = i;
+    }
+    rows = kept;
+    advance();
+    return ok_status();
+}
+
+Result<TimedKnobs> KnobTimer::choose(const Tuning& base, bool keep_rows) {
+    result_.tuning = base;
+    const auto number = [](uint32_t n) { return std::to_string(n); };
+    if (base.wide)
+        AUSPEX_TRY(choose_one("unrolled for this driver", {0, 1}, 1, [](uint32_t on) { return std::string(on ? "yes" : "no"); },
+                              [](Tuning& t, uint32_t on) { t.wide = on != 0; }, &KnobTimer::score_ms));
+    const auto with = [](std::vector<uint32_t> list, uint32_t value) {
+        if (std::find(list.begin(), list.end(), value) == list.end()) list.push_back(value);
+        return list;
+    };
+    if (!result_.tuning.wide) {
+        AUSPEX_TRY(choose_one("outputs per team", with(outs_choices(), base.matvec_outs), base.matvec_outs, number,
+                              [](Tuning& t, uint32_t n) { t.matvec_outs = n; }, &KnobTimer::score_ms));
+        AUSPEX_TRY(choose_one("teams per workgroup", with(teams_choices(base, device_.caps), base.matvec_teams), base.matvec_teams, number,
+                              [](Tuning& t, uint32_t n) { t.matvec_teams = n; }, &KnobTimer::score_ms));
+    }
+    if (request_.vocab <= gpu::kMaxTruncateVocab)
+        AUSPEX_TRY(choose_one("vocabulary threads", with(vocab_threads_choices(device_.caps), base.vocab_threads), base.vocab_threads, number,
+                              [](Tuning& t, uint32_t n) { t.vocab_threads = n; }, &KnobTimer::vocab_ms));
+    if (!keep_rows) {
+        AUSPEX_TRY(choose_rows(false));
+        AUSPEX_TRY(choose_rows(true));
+    }
+    if (request_.progress) request_.progress(1.0f);
+    return std::move(result_);
+}
+
+} // namespace
+
+Result<TimedKnobs> time_knobs(Device& device, const Tuning& base, bool keep_rows, const TimingRequest& request) {
+    if (device.caps.timestamp_period_ns == 0 || device.caps.timestamp_valid_bits == 0)
+        return Status(Code::unsupported, device.caps.name + ": found no timestamps, expected a compute queue that has them");
+    KnobTimer timer(device, request);
+    AUSPEX_TRY(timer.prepare(base));
+    return timer.choose(base, keep_rows);
+}
+
+} // namespace auspex

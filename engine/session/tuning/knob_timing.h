@@ -1,0 +1,44 @@
+// Times what bit-neutral sizes of the mat-vec family and of counting over the vocabulary cost on a device, and chooses
+// those that clearly win. Leaves to its caller what is allowed and how long it may take. Waits.
+#pragma once
+
+#include "kernels/kernel_library.h"
+#include "tensor/dtype.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace auspex {
+
+// A matrix like those of the models: (rows, cols), of so many bytes on the device.
+struct MatrixShape {
+    DType dtype = DType::bf16;
+    uint32_t rows = 0, cols = 0;
+};
+
+struct KnobTime {
+    std::string knob, candidate;
+    double ms = -1;         // least; of a mat-vec of 1 row and one of 5, or as the knob says. < 0: no time was left for it
+    bool is_default = false, is_chosen = false;
+};
+
+struct TimingRequest {
+    std::vector<MatrixShape> matrices; // one for each format
+    uint32_t vocab = 0;
+    uint64_t deadline_ns = 0;          // of now_ns(); what is not measured by then stays as it is
+    KernelLibrary* kernels = nullptr;  // those of its tuning are taken from it instead of compiled again; may be null
+    std::function<void(KernelLibrary&)> adjust_kernels; // tests; may be empty
+    std::function<void(float)> progress;                // 0 to 1 of the knobs; may be empty
+};
+
+struct TimedKnobs {
+    Tuning tuning;
+    std::vector<KnobTime> times; // knob by knob
+    bool complete = true;        // false: the deadline came first
+};
+
+// unsupported without timestamps. keep_rows: which row counts are built is not to be chosen.
+Result<TimedKnobs> time_knobs(Device& device, const Tuning& base, bool keep_rows, const TimingRequest& request);
+
+} // namespace auspex

@@ -1,0 +1,28 @@
+// Do passes of different row counts give the same bits? Vulkan promises nothing for pipelines that were compiled one by
+// one, and greedy text with drafts is that without only if they do. Waits.
+#pragma once
+
+#include "kernels/kernel_library.h"
+#include "tensor/dtype.h"
+
+#include <span>
+#include <string>
+
+namespace auspex {
+
+struct RowComparison {
+    bool agree = true;
+    std::string difference; // the first that was found: "matvec of bf16, 5 rows together against each alone"
+};
+
+// Every member of the row family that one matrix feeds (matvec, matvec behind a norm, gate_up), for each format: 1 to 16 rows
+// together against each row alone, as `kernels` would run them.
+Result<RowComparison> compare_row_counts(Device& device, KernelLibrary& kernels, std::span<const DType> formats);
+
+// Pipelines that the comparison builds.
+uint32_t comparison_kernels(const Tuning& tuning, std::span<const DType> formats);
+
+// How long one of them takes from nothing to its first result, in ms of the host's clock.
+Result<double> first_use_ms(Device& device, KernelLibrary& kernels, DType format);
+
+} // namespace auspex

@@ -1,0 +1,43 @@
+// Keeps what was measured of devices in one small JSON file in a folder that the host names. The file is a hint: whatever
+// is wrong with it, or may not be chosen, is logged and left behind.
+#pragma once
+
+#include "base/log.h"
+#include "kernels/tuning.h"
+
+#include <optional>
+#include <string>
+
+namespace auspex {
+
+// What was measured holds for exactly this.
+struct TuningKey {
+    std::string device, driver;
+    std::string shaders;  // embedded_shaders_hash
+    std::string formats;  // of the matrices: "bf16 q4_0"
+    std::string numerics; // of the tuning that caps give
+};
+
+struct StoredTuning {
+    Tuning tuning;
+    bool rows_agree = true; // false: one padded row count
+    bool is_timed = false;  // false: rows were compared, nothing else
+};
+
+class TuningStore {
+  public:
+    // Empty folder: nothing is kept.
+    explicit TuningStore(const std::string& folder) : path_(folder.empty() ? "" : folder + "/tuning.json") {}
+
+    // None: nothing usable is stored for the key. base, caps: what may be chosen follows from them.
+    std::optional<StoredTuning> load(const TuningKey& key, const Tuning& base, const DeviceCaps& caps, const Logger& log) const;
+    // Entries of other keys stay, up to a bound; the oldest go first. False: it could not be written, and the log says why.
+    bool save(const TuningKey& key, const StoredTuning& stored, const Logger& log) const;
+
+    const std::string& path() const { return path_; }
+
+  private:
+    std::string path_;
+};
+
+} // namespace auspex

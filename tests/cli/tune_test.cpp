@@ -1,0 +1,48 @@
+// auspex tune: what it prints and keeps, and that info and run then know of it.
+#include "cli/cli_process.h"
+
+#include <filesystem>
+
+namespace auspex::test {
+
+namespace {
+
+// Removed at the end.
+struct CacheFolder {
+    std::string path = (std::filesystem::temp_directory_path() / "auspex_tune_cli_XXXXXX").string();
+    CacheFolder() { EXPECT_NE(mkdtemp(path.data()), nullptr); }
+    ~CacheFolder() { std::filesystem::remove_all(path); }
+    CliSetting setting() const { return {.environment = {{"XDG_CACHE_HOME", path.c_str()}}}; }
+};
+
+} // namespace
+
+TEST(CliTune, MeasuresAndKeeps) {
+    const CacheFolder cache;
+    const CliResult before = run_cli({"info", "-m", kDraft}, cache.setting());
+    EXPECT_NE(before.out.find("not compared yet"), std::string::npos) << before.out;
+
+    const CliResult result = run_cli({"tune", "-m", kDraft, "--json"}, cache.setting());
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(result.err, "");
+    const Json tune = Json::parse(result.out);
+    EXPECT_EQ(keys_of(tune), (std::vector<std::string>{"schema", "tuning", "complete", "candidates"}));
+    EXPECT_EQ(tune["tuning"]["rows_agree"], true);
+    EXPECT_EQ(tune["tuning"]["kept"], true);
+    for (const Json& candidate : tune["candidates"])
+        EXPECT_EQ(keys_of(candidate), (std::vector<std::string>{"knob", "candidate", "ms", "default", "chosen"}));
+
+    const Json info = Json::parse(run_cli({"info", "-m", kDraft, "--json"}, cache.setting()).out);
+    EXPECT_EQ(info["tuning"]["sizes"], tune["tuning"]["sizes"]);
+    EXPECT_EQ(info["tuning"]["timed"], tune["tuning"]["timed"]);
+    const CliResult listing = run_cli({"info", "-m", kDraft}, cache.setting());
+    EXPECT_NE(listing.out.find("bit by bit the same"), std::string::npos) << listing.out;
+}
+
+TEST(CliTune, SaysWhatIsWrong) {
+    expect_error({"tune", "-m", "/nonexistent/model"}, kFile, "/nonexistent/model");
+    expect_error({"tune", "--device", "nosuchdevice"}, kDevice, "nosuchdevice");
+    expect_error({"tune", "--temp", "1"}, kUsage, "--temp");
+}
+
+} // namespace auspex::test
