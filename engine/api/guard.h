@@ -51,10 +51,8 @@ auspex_status init_struct(T* out, size_t size, auspex_struct_type type, SetDefau
 // What the caller compiled of T, the rest as initialised. False when type or size are not T's.
 template <typename T> bool read_struct(const T* in, auspex_struct_type type, T& out) {
     if (!in || in->header.type != type || in->header.size < sizeof(auspex_header)) return false;
-    size_t n = in->header.size < sizeof out ? in->header.size : sizeof out;
-    const unsigned char* from = reinterpret_cast<const unsigned char*>(in);
-    unsigned char* to = reinterpret_cast<unsigned char*>(&out);
-    for (size_t i = 0; i < n; ++i) to[i] = from[i];
+    const size_t n = in->header.size < sizeof out ? in->header.size : sizeof out;
+    std::memcpy(&out, in, n);
     return true;
 }
 
@@ -62,10 +60,8 @@ template <typename T> bool read_struct(const T* in, auspex_struct_type type, T& 
 template <typename T> bool write_struct(T* out, auspex_struct_type type, T value) {
     if (!out || out->header.type != type || out->header.size < sizeof(auspex_header)) return false;
     value.header = out->header;
-    size_t n = out->header.size < sizeof value ? out->header.size : sizeof value;
-    const unsigned char* from = reinterpret_cast<const unsigned char*>(&value);
-    unsigned char* to = reinterpret_cast<unsigned char*>(out);
-    for (size_t i = 0; i < n; ++i) to[i] = from[i];
+    const size_t n = out->header.size < sizeof value ? out->header.size : sizeof value;
+    std::memcpy(out, &value, n);
     return true;
 }
 
