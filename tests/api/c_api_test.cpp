@@ -575,12 +575,11 @@ TEST_F(CApiTest, AnErrorLeavesARunningSequenceAsItWas) {
         }
         std::vector<uint32_t> ids;
         for (const auspex_token& token : tokens_of(sequence)) ids.push_back(token.id);
+        EXPECT_EQ(ids.size(), 40u);
         EXPECT_EQ(auspex_sequence_destroy(engine_, sequence), AUSPEX_OK);
         return ids;
     };
-    const std::vector<uint32_t> calm = run(false);
-    EXPECT_EQ(calm.size(), 40u);
-    EXPECT_EQ(run(true), calm);
+    EXPECT_EQ(run(true), run(false));
 }
 
 TEST_F(CApiTest, WaitHonoursItsTimeout) {
