@@ -35,23 +35,27 @@ TEST(Measure, passes_add_up) {
     EXPECT_DOUBLE_EQ(five.flops, 2 * 5 * (2 * layer + 97 * 64));
     EXPECT_GT(five.n_dispatches, 2u * 5);
     EXPECT_GE(five.n_barriers, five.n_dispatches / 2);
-    if (five.gpu_ms < 0) GTEST_SKIP() << "the device has no timestamps";
-    EXPECT_LE(five.least_ms, five.gpu_ms);
-    EXPECT_GE(five.most_ms, five.gpu_ms);
-    std::set<std::string> names;
-    uint32_t count = 0;
-    for (const StageTime& stage : five.stages) {
-        EXPECT_TRUE(names.insert(stage.name).second) << stage.name;
-        EXPECT_GE(stage.ms, 0);
-        EXPECT_GE(stage.count, 1u);
-        count += stage.count;
+    if (engine->device().caps.timestamp_period_ns > 0) {
+        EXPECT_LE(five.least_ms, five.gpu_ms);
+        EXPECT_GE(five.most_ms, five.gpu_ms);
+        std::set<std::string> names;
+        uint32_t count = 0;
+        for (const StageTime& stage : five.stages) {
+            EXPECT_TRUE(names.insert(stage.name).second) << stage.name;
+            EXPECT_GE(stage.ms, 0);
+            EXPECT_GE(stage.count, 1u);
+            count += stage.count;
+        }
+        // Whatever stages are fused, these are there and what is of a layer comes once for each of the two.
+        for (const char* name : {"qkv", "attention", "down", "head", "sampling"}) EXPECT_TRUE(names.contains(name)) << name;
+        for (const StageTime& stage : five.stages) {
+            EXPECT_EQ(stage.count, std::string_view(stage.name) == "attention" ? 2u : stage.count);
+        }
+        EXPECT_LE(count, five.n_dispatches) << "no stage without work";
+    } else {
+        EXPECT_LT(five.gpu_ms, 0);
+        EXPECT_TRUE(five.stages.empty());
     }
-    // Whatever stages are fused, these are there and what is of a layer comes once for each of the two.
-    for (const char* name : {"qkv", "attention", "down", "head", "sampling"}) EXPECT_TRUE(names.contains(name)) << name;
-    for (const StageTime& stage : five.stages) {
-        EXPECT_EQ(stage.count, std::string_view(stage.name) == "attention" ? 2u : stage.count);
-    }
-    EXPECT_LE(count, five.n_dispatches) << "no stage without work";
 
     auto prompt = engine->measure_pass({.kind = PassKind::prompt, .n_rows = 8, .repetitions = 1});
     ASSERT_TRUE(prompt.ok());
