@@ -109,37 +109,38 @@ NormedRows LlamaModel::normed(const Pass& pass, const Buffer& norm) const {
     return {.x = activations_.x.view(), .weight = norm.view(), .width = config().hidden_size, .eps = config().rms_eps, .n_rows = pass.n_rows};
 }
 
+void LlamaModel::record_normed_linear(Recorder& to, const Pass& pass, const Linear& weight, const NormedRows& x, const Buffer& y, uint32_t y_stride) const {
+    if (!pass.by_rows(to)) {
+        record_rmsnorm(to, x.x, x.weight, activations_.normed.view(), {.width = x.width, .n_rows = x.n_rows, .eps = x.eps});
+        to.cmd.barrier();
+        return record_linear(to, pass, weight, activations_.normed, y, y_stride, false);
+    }
+    uint32_t first = 0;
+    for (const Tensor& part : weight.parts) {
+        record_normed_matvec(to, part, x, y.view(), y_stride, first);
+        first += part.rows;
+    }
+    to.cmd.barrier();
+}
+
 void LlamaModel::record_attention_input(Recorder& to, const Pass& pass, uint32_t i) const {
-    const LlamaConfig& c = config();
     const Activations& a = activations_;
     const LlamaLayer& layer = weights_.layers[i];
     const AttentionShape shape = cache_->attention_shape();
-    const QkvBuffers buffers = {a.qkv.view(), pass.rows, rope_table_.view(), cache_->page_table(), cache_->k(i), cache_->v(i)};
-    const uint32_t width = (c.n_heads + 2 * c.n_kv_heads) * c.head_dim;
+    const QkvBuffers b = {a.qkv.view(), pass.rows, rope_table_.view(), cache_->page_table(), cache_->k(i), cache_->v(i)};
     const NormedRows x = normed(pass, layer.attention_norm);
     to.cmd.stage("qkv");
     if (pass.by_rows(to) && shape.cache_dtype != DType::q8_0) {
         uint32_t first = 0;
         for (const Tensor& part : layer.qkv.parts) {
-            record_qkv(to, part, x, shape, buffers, first);
+            record_qkv(to, part, x, shape, b, first);
             first += part.rows;
         }
         return to.cmd.barrier();
     }
-    if (pass.by_rows(to)) {
-        uint32_t first = 0;
-        for (const Tensor& part : layer.qkv.parts) {
-            record_normed_matvec(to, part, x, a.qkv.view(), width, first);
-            first += part.rows;
-        }
-        to.cmd.barrier();
-    } else {
-        record_rmsnorm(to, x.x, x.weight, a.normed.view(), {.width = x.width, .n_rows = x.n_rows, .eps = x.eps});
-        to.cmd.barrier();
-        record_linear(to, pass, layer.qkv, a.normed, a.qkv, width, false);
-    }
+    record_normed_linear(to, pass, layer.qkv, x, a.qkv, (shape.n_heads + 2 * shape.n_kv_heads) * shape.head_dim);
     to.cmd.stage("rope+append");
-    record_rope_append(to, shape, buffers.qkv, buffers.rows, buffers.table, buffers.pages, buffers.k, buffers.v, pass.n_rows);
+    record_rope_append(to, shape, b.qkv, b.rows, b.table, b.pages, b.k, b.v, pass.n_rows);
     to.cmd.barrier();
 }
 
@@ -163,28 +164,17 @@ void LlamaModel::record_attention_output(Recorder& to, const Pass& pass, uint32_
 }
 
 void LlamaModel::record_ffn_input(Recorder& to, const Pass& pass, const LlamaLayer& layer) const {
-    const LlamaConfig& c = config();
+    const uint32_t ffn = config().ffn_size;
     const Activations& a = activations_;
     const NormedRows x = normed(pass, layer.ffn_norm);
     to.cmd.stage("gate_up");
     if (pass.by_rows(to) && layer.gate_up_in_pairs()) {
-        record_gate_up(to, layer.gate_up.parts[0], x, a.ffn.view(), padded_width(c.ffn_size));
+        record_gate_up(to, layer.gate_up.parts[0], x, a.ffn.view(), padded_width(ffn));
         return to.cmd.barrier();
     }
-    if (pass.by_rows(to)) {
-        uint32_t first = 0;
-        for (const Tensor& part : layer.gate_up.parts) {
-            record_normed_matvec(to, part, x, a.gate_up.view(), 2 * c.ffn_size, first);
-            first += part.rows;
-        }
-        to.cmd.barrier();
-    } else {
-        record_rmsnorm(to, x.x, x.weight, a.normed.view(), {.width = x.width, .n_rows = x.n_rows, .eps = x.eps});
-        to.cmd.barrier();
-        record_linear(to, pass, layer.gate_up, a.normed, a.gate_up, 2 * c.ffn_size, false);
-    }
+    record_normed_linear(to, pass, layer.gate_up, x, a.gate_up, 2 * ffn);
     to.cmd.stage("swiglu");
-    record_swiglu(to, a.gate_up.view(), a.ffn.view(), pass.n_rows, c.ffn_size, layer.gate_up_in_pairs());
+    record_swiglu(to, a.gate_up.view(), a.ffn.view(), pass.n_rows, ffn, layer.gate_up_in_pairs());
     to.cmd.barrier();
 }
 
@@ -205,11 +195,10 @@ void LlamaModel::record_layers(Recorder& to, const Pass& pass, uint32_t begin, u
 
 void LlamaModel::record_head(Recorder& to, BufferView logits, const HeadRows& rows) const {
     const LlamaConfig& c = config();
+    const NormedRows x = {.x = activations_.x.view(), .weight = weights_.final_norm.view(), .width = c.hidden_size, .eps = c.rms_eps,
+                          .n_rows = rows.n, .first_row = rows.first_row, .row_step = rows.row_step};
     to.cmd.stage("head");
-    record_normed_matvec(to, weights_.head(),
-                  {.x = activations_.x.view(), .weight = weights_.final_norm.view(), .width = c.hidden_size, .eps = c.rms_eps,
-                   .n_rows = rows.n, .first_row = rows.first_row, .row_step = rows.row_step},
-                  logits, rows.logits_stride, rows.logits_first);
+    record_normed_matvec(to, weights_.head(), x, logits, rows.logits_stride, rows.logits_first);
     to.cmd.barrier();
 }
 

@@ -66,8 +66,9 @@ class LlamaModel {
     void record_linear(Recorder& to, const Pass& pass, const Linear& weight, const Buffer& x, const Buffer& y, uint32_t y_stride,
                        bool add) const;
     NormedRows normed(const Pass& pass, const Buffer& norm) const;
-    // Stages between the residual stream and an op, as few as fit the pass: x to q, k, v with k and v cached; q and the
-    // cache to what the heads say; x to the feed-forward's inner activations.
+    void record_normed_linear(Recorder& to, const Pass& pass, const Linear& weight, const NormedRows& x, const Buffer& y, uint32_t y_stride) const;
+    // As few stages as fit the pass: x to q, with k and v cached; q and the cache to what the heads say; x to the
+    // feed-forward's inner activations.
     void record_attention_input(Recorder& to, const Pass& pass, uint32_t layer) const;
     void record_attention_output(Recorder& to, const Pass& pass, uint32_t layer) const;
     void record_ffn_input(Recorder& to, const Pass& pass, const LlamaLayer& layer) const;
