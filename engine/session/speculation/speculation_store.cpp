@@ -1,10 +1,6 @@
-// {"format": 1, "entries": [{"device": …, …, "costs": [[part, index, factor, variance], …], "acceptance": [[accepted,
-// tested, supplied, asked], …], "savings": …}, …]}, the latest entry last. Every number is held against its range.
+// An entry: "costs": [[part, index, factor, variance], …], "acceptance": [[accepted, tested, supplied, asked], …],
+// "savings": …. Every number is held against its range.
 #include "session/speculation/speculation_store.h"
-
-#include "base/platform.h"
-#include "base/replace_file.h"
-#include "formats/json.h"
 
 #include <algorithm>
 #include <cmath>
@@ -17,9 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr uint64_t kMaxBytes = 256 << 10;
-constexpr size_t kMaxEntries = 32, kMaxCosts = 256, kMaxText = 512; // costs of an entry; bytes of a part of a key
-constexpr int kFormat = 1;
+constexpr size_t kMaxCosts = 256; // of an entry
 constexpr uint32_t kMaxIndex = 1024; // rows, batch
 constexpr double kMaxFactor = 1e4, kMaxVariance = 4, kMaxCount = 1e6, kMaxSavings = 8;
 
@@ -34,17 +28,8 @@ bool is_list(const json& value, size_t least, size_t most) {
     return value.is_array() && value.size() >= least && value.size() <= most;
 }
 
-json key_fields(const SpeculationKey& key) {
-    const auto text = [](const std::string& part) { return in_quotes(part, kMaxText); }; // ASCII, as JSON wants it
-    return {{"device", text(key.device)}, {"driver", text(key.driver)}, {"target", text(key.target)},
-            {"draft", text(key.draft)}, {"cache_type", text(key.cache_type)}};
-}
-
-bool has_key(const json& entry, const json& key) {
-    if (!entry.is_object()) return false;
-    for (const auto& [name, text] : key.items())
-        if (!entry.contains(name) || entry.at(name) != text) return false;
-    return true;
+EntryFile::Key fields(const SpeculationKey& key) {
+    return {{"device", key.device}, {"driver", key.driver}, {"target", key.target}, {"draft", key.draft}, {"cache_type", key.cache_type}};
 }
 
 std::optional<CostModel::Learnt> read_cost(const json& value) {
@@ -94,8 +79,8 @@ bool read_entry(const json& entry, CostModel& costs, LongRunAcceptance& long_run
     return true;
 }
 
-json write_entry(const json& key, const CostModel& costs, const LongRunAcceptance& long_run) {
-    json entry = key, list = json::array(), acceptance = json::array();
+json write_entry(const CostModel& costs, const LongRunAcceptance& long_run) {
+    json list = json::array(), acceptance = json::array();
     for (const CostModel::Learnt& cost : costs.learnt())
         if (list.size() < kMaxCosts)
             list.push_back({static_cast<uint32_t>(cost.part), cost.index, std::clamp(cost.factor, 1 / kMaxFactor, kMaxFactor),
@@ -104,66 +89,26 @@ json write_entry(const json& key, const CostModel& costs, const LongRunAcceptanc
         const AcceptanceCounts& n = long_run.counts(static_cast<DraftClass>(i));
         acceptance.push_back({n.accepted, n.tested, n.supplied, n.asked});
     }
-    entry["costs"] = list;
-    entry["acceptance"] = acceptance;
-    entry["savings"] = long_run.savings;
-    return entry;
-}
-
-// The entries of a file that is there and sound; a damaged one is logged.
-json read_entries(const std::string& path, const Logger& log) {
-    if (!path_exists(path)) return json::array();
-    auto file = read_json_object(path, kMaxBytes);
-    if (!file.ok()) {
-        log(LogLevel::warning, file.status().message() + "; what was learnt about speculation is not used");
-        return json::array();
-    }
-    const json& root = file.value();
-    if (!root.contains("format") || root["format"] != kFormat || !root.contains("entries") || !is_list(root["entries"], 0, kMaxEntries)) {
-        log(LogLevel::warning, path + ": found no list of at most " + std::to_string(kMaxEntries) +
-                                   " entries of format 1; what was learnt about speculation is not used");
-        return json::array();
-    }
-    return root["entries"];
+    return {{"costs", list}, {"acceptance", acceptance}, {"savings", long_run.savings}};
 }
 
 } // namespace
 
 bool SpeculationStore::load(const SpeculationKey& key, CostModel& costs, LongRunAcceptance& long_run, const Logger& log) const try {
-    if (path_.empty()) return false;
-    const json fields = key_fields(key);
-    for (const json& entry : read_entries(path_, log)) {
-        if (!has_key(entry, fields)) continue;
-        if (read_entry(entry, costs, long_run)) return true;
-        log(LogLevel::warning, path_ + ": found numbers out of range, expected what this program wrote; they are not used");
-        return false;
-    }
+    const auto entry = file_.find(fields(key), log);
+    if (!entry) return false;
+    if (read_entry(*entry, costs, long_run)) return true;
+    log(LogLevel::warning, path() + ": found numbers out of range, expected what this program wrote; they are not used");
     return false;
 } catch (const std::exception& error) {
-    log(LogLevel::warning, path_ + ": " + in_quotes(error.what()));
+    log(LogLevel::warning, path() + ": " + in_quotes(error.what()));
     return false;
 }
 
 void SpeculationStore::save(const SpeculationKey& key, const CostModel& costs, const LongRunAcceptance& long_run, const Logger& log) const try {
-    if (path_.empty() || !costs.is_calibrated()) return;
-    const json fields = key_fields(key);
-    json kept = json::array();
-    for (const json& entry : read_entries(path_, log))
-        if (entry.is_object() && !has_key(entry, fields)) kept.push_back(entry);
-    while (kept.size() >= kMaxEntries) kept.erase(kept.begin());
-    kept.push_back(write_entry(fields, costs, long_run));
-    const auto text_of = [](const json& entries) {
-        return json{{"format", kFormat}, {"entries", entries}}.dump(-1, ' ', true, json::error_handler_t::replace);
-    };
-    std::string text = text_of(kept);
-    while (text.size() > kMaxBytes && kept.size() > 1) {
-        kept.erase(kept.begin());
-        text = text_of(kept);
-    }
-    if (const Status written = replace_file(path_, text); !written.ok())
-        log(LogLevel::warning, written.message() + "; what was learnt about speculation is not kept");
+    if (costs.is_calibrated()) file_.put(fields(key), write_entry(costs, long_run), log);
 } catch (const std::exception& error) {
-    log(LogLevel::warning, path_ + ": " + in_quotes(error.what()));
+    log(LogLevel::warning, path() + ": " + in_quotes(error.what()));
 }
 
 } // namespace auspex

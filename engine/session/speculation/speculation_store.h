@@ -2,7 +2,7 @@
 // that the host names. The file is a hint: whatever is wrong with it is logged and left behind.
 #pragma once
 
-#include "base/log.h"
+#include "formats/entry_file.h"
 #include "session/speculation/acceptance_estimator.h"
 #include "session/speculation/cost_model.h"
 
@@ -18,17 +18,18 @@ struct SpeculationKey {
 class SpeculationStore {
   public:
     // Empty folder: nothing is kept.
-    explicit SpeculationStore(const std::string& folder) : path_(folder.empty() ? "" : folder + "/speculation.json") {}
+    explicit SpeculationStore(const std::string& folder)
+        : file_(folder.empty() ? "" : folder + "/speculation.json", 256 << 10, "what was learnt about speculation") {}
 
     // False: nothing usable is stored for the key; then neither is changed.
     bool load(const SpeculationKey& key, CostModel& costs, LongRunAcceptance& long_run, const Logger& log) const;
     // Entries of other keys stay, up to a bound; the oldest go first.
     void save(const SpeculationKey& key, const CostModel& costs, const LongRunAcceptance& long_run, const Logger& log) const;
 
-    const std::string& path() const { return path_; }
+    const std::string& path() const { return file_.path(); }
 
   private:
-    std::string path_;
+    EntryFile file_;
 };
 
 } // namespace auspex

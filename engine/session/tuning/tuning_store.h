@@ -2,7 +2,7 @@
 // is wrong with it, or may not be chosen, is logged and left behind.
 #pragma once
 
-#include "base/log.h"
+#include "formats/entry_file.h"
 #include "kernels/tuning.h"
 
 #include <optional>
@@ -27,17 +27,18 @@ struct StoredTuning {
 class TuningStore {
   public:
     // Empty folder: nothing is kept.
-    explicit TuningStore(const std::string& folder) : path_(folder.empty() ? "" : folder + "/tuning.json") {}
+    explicit TuningStore(const std::string& folder)
+        : file_(folder.empty() ? "" : folder + "/tuning.json", 64 << 10, "what was measured of devices") {}
 
     // None: nothing usable is stored for the key. base, caps: what may be chosen follows from them.
     std::optional<StoredTuning> load(const TuningKey& key, const Tuning& base, const DeviceCaps& caps, const Logger& log) const;
     // Entries of other keys stay, up to a bound; the oldest go first. False: it could not be written, and the log says why.
     bool save(const TuningKey& key, const StoredTuning& stored, const Logger& log) const;
 
-    const std::string& path() const { return path_; }
+    const std::string& path() const { return file_.path(); }
 
   private:
-    std::string path_;
+    EntryFile file_;
 };
 
 } // namespace auspex
