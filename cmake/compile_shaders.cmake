@@ -3,7 +3,7 @@
 
 # auspex_shader(<variant name> SOURCE <file.comp> [DEFINES A=1 ...] [UNROLL] [PREBUILT])
 # The only thing a variants.cmake file contains. SOURCE is relative to shaders/, or to the top folder when it has a slash.
-# UNROLL unrolls every loop marked [[unroll]] before the other optimisations. PREBUILT takes <variant name>.words.inc from
+# UNROLL unrolls every loop marked [[unroll]] before the other optimisations. PREBUILT takes <variant name>.spv from
 # beside the source, as prebuilt_shaders.cmake made it, because many a glslang could not; its structs are those of other
 # variants, which check them.
 function(auspex_shader name)
@@ -31,9 +31,9 @@ function(auspex_shader name)
         cmake_path(GET source PARENT_PATH folder)
         add_custom_command(
             OUTPUT ${out}.words.inc ${out}.layout.inc
-            COMMAND ${CMAKE_COMMAND} -E copy ${folder}/${name}.words.inc ${out}.words.inc
-            COMMAND ${CMAKE_COMMAND} -E touch ${out}.layout.inc
-            DEPENDS ${folder}/${name}.words.inc COMMENT "Shader ${name}" VERBATIM)
+            COMMAND ${CMAKE_COMMAND} -E copy ${folder}/${name}.spv ${out}.opt.spv
+            COMMAND ${CMAKE_COMMAND} -D NAME=${name} -D OUT=${out} -D NO_LAYOUT=ON -P ${PROJECT_SOURCE_DIR}/cmake/embed_shader.cmake
+            DEPENDS ${folder}/${name}.spv ${PROJECT_SOURCE_DIR}/cmake/embed_shader.cmake COMMENT "Shader ${name}" VERBATIM)
         return()
     endif()
     list(TRANSFORM arg_DEFINES PREPEND -D)

@@ -1,5 +1,6 @@
 # Turns OUT.opt.spv into OUT.words.inc (numbers for a C++ array), and the struct layouts found in OUT.spv, which still has
-# its names, into OUT.layout.inc (static_asserts). Run once per shader variant, with NAME, OUT, SPIRV_DIS, SHARED_HEADERS.
+# its names, into OUT.layout.inc (static_asserts). Run once per shader variant, with NAME, OUT, SPIRV_DIS, SHARED_HEADERS;
+# NO_LAYOUT: without the layouts, of modules that an old spirv-dis cannot read.
 cmake_minimum_required(VERSION 3.25)
 
 file(READ ${OUT}.opt.spv hex HEX) # little-endian words
@@ -7,6 +8,10 @@ string(REGEX REPLACE "(..)(..)(..)(..)" "0x\\4\\3\\2\\1," words "${hex}")
 string(REPEAT "..........." 10 ten)
 string(REGEX REPLACE "(${ten})" "\\1\n" words "${words}")
 file(WRITE ${OUT}.words.inc "${words}\n")
+if(NO_LAYOUT)
+    file(WRITE ${OUT}.layout.inc "")
+    return()
+endif()
 
 # ---- names of the shared structs --------------------------------------------------------------------------------------
 file(GLOB headers ${SHARED_HEADERS}/*.h)
