@@ -13,7 +13,7 @@ layout(constant_id = 1) const uint GROUP = 2;     // query heads per KV head, at
 layout(constant_id = 2) const uint CACHE_TYPE = 0;
 layout(constant_id = 3) const uint QUERIES = 64;  // prompt_queries(HEAD_DIM)
 
-layout(push_constant) uniform Push { PromptAttentionArgs args; };
+layout(push_constant) uniform Push { AttentionArgs args; };
 layout(std430, binding = kAttentionQkv) readonly buffer Qkv { vec4 qkv[]; };
 layout(std430, binding = kAttentionRows) readonly buffer Rows { Row rows[]; };
 layout(std430, binding = kAttentionPages) readonly buffer Pages { uint pages[]; };

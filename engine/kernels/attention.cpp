@@ -1,10 +1,7 @@
 // Records split attention and the combination of its splits.
 #include "kernels/attention.h"
 
-#include "shared/attention_args.h"
-
-#include <bit>
-#include <cmath>
+#include "kernels/cache_args.h"
 
 namespace auspex {
 
@@ -18,15 +15,7 @@ void record_attention(Recorder& to, const AttentionShape& shape, BufferView qkv,
                                        cache_type(shape.cache_dtype), combine ? 1u : 0u},
                                       "attention.wide"});
     if (!kernel) return;
-    to.cmd.dispatch_indirect(*kernel, counts,
-                             gpu::AttentionArgs{.n_heads = shape.n_heads,
-                                                .n_kv_heads = shape.n_kv_heads,
-                                                .pages_per_slot = shape.pages_per_slot,
-                                                .n_pages = shape.n_pages,
-                                                .page_bits = static_cast<uint32_t>(std::countr_zero(shape.page_size)),
-                                                .split = to.tuning().attention_split,
-                                                .max_splits = max_splits,
-                                                .scale = 1.0f / std::sqrt(static_cast<float>(shape.head_dim))},
+    to.cmd.dispatch_indirect(*kernel, counts, attention_args(shape, to.tuning(), max_splits),
                              {qkv, rows, pages, k, v, partials, combine ? combine->y : partials, combine ? combine->done : partials});
 }
 

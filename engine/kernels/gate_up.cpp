@@ -8,7 +8,8 @@ namespace auspex {
 void record_gate_up(Recorder& to, const Tensor& weight, const NormedRows& rows, BufferView y, uint32_t y_stride) {
     const MatvecKernel gate_up = matvec_kernel(to, "gate_up", "", weight, rows.n_rows, 4, sizeof(gpu::MatvecArgs), {});
     if (!gate_up.kernel) return;
-    const auto common = family_args<gpu::MatvecArgs>(y_stride, rows);
+    gpu::MatvecArgs common = {};
+    set_rows(common, y_stride, rows);
     for_each_shard(to, gate_up, weight, rows.n_rows, 0, common, [&](Groups grid, const gpu::MatvecArgs& args, BufferView shard) {
         to.cmd.dispatch(*gate_up.kernel, grid, args, {shard, rows.x, y, rows.weight});
     });

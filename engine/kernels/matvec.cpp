@@ -34,7 +34,8 @@ void record_matvec(Recorder& to, const Tensor& weight, BufferView x, BufferView 
                    uint32_t y_first) {
     const MatvecKernel matvec = matvec_kernel(to, "matvec", "", weight, n_rows, 3, sizeof(gpu::MatvecArgs), {add ? 1u : 0u});
     if (!matvec.kernel) return;
-    const auto common = family_args<gpu::MatvecArgs>(y_stride, {.x = x, .weight = {}, .width = 0, .eps = 0, .n_rows = n_rows});
+    gpu::MatvecArgs common = {};
+    set_rows(common, y_stride, {.x = x, .weight = {}, .width = 0, .eps = 0, .n_rows = n_rows});
     for_each_shard(to, matvec, weight, n_rows, y_first, common, [&](Groups grid, const gpu::MatvecArgs& args, BufferView shard) {
         to.cmd.dispatch(*matvec.kernel, grid, args, {shard, x, y});
     });
@@ -43,7 +44,8 @@ void record_matvec(Recorder& to, const Tensor& weight, BufferView x, BufferView 
 void record_normed_matvec(Recorder& to, const Tensor& weight, const NormedRows& rows, BufferView y, uint32_t y_stride, uint32_t y_first) {
     const MatvecKernel matvec = matvec_kernel(to, "matvec", ".norm", weight, rows.n_rows, 4, sizeof(gpu::MatvecArgs), {0});
     if (!matvec.kernel) return;
-    const auto common = family_args<gpu::MatvecArgs>(y_stride, rows);
+    gpu::MatvecArgs common = {};
+    set_rows(common, y_stride, rows);
     for_each_shard(to, matvec, weight, rows.n_rows, y_first, common, [&](Groups grid, const gpu::MatvecArgs& args, BufferView shard) {
         to.cmd.dispatch(*matvec.kernel, grid, args, {shard, rows.x, y, rows.weight});
     });

@@ -35,15 +35,13 @@ void for_each_shard(Recorder& to, const MatvecKernel& kernel, const Tensor& weig
     }
 }
 
-// Arguments without what for_each_shard fills in and what only the op knows.
-template <typename Args> Args family_args(uint32_t y_stride, const NormedRows& rows) {
-    Args args = {};
+// What for_each_shard leaves of an op's MATVEC_MEMBERS.
+template <typename Args> void set_rows(Args& args, uint32_t y_stride, const NormedRows& rows) {
     args.y_stride = y_stride;
     args.x_first_row = rows.first_row;
     args.x_row_step = rows.row_step;
     args.norm_width = rows.width;
     args.norm_eps = rows.eps;
-    return args;
 }
 
 } // namespace auspex

@@ -1,10 +1,8 @@
 // Records attention of prompt rows.
 #include "kernels/prompt_attention.h"
 
+#include "kernels/cache_args.h"
 #include "shared/prompt_attention_args.h"
-
-#include <bit>
-#include <cmath>
 
 namespace auspex {
 
@@ -20,22 +18,14 @@ void record_prompt_attention(Recorder& to, const AttentionShape& shape, BufferVi
     if (prompt_attention_rows(to.tuning(), shape) == 1) return record_attention(to, shape, qkv, rows, pages, k, v, partials, max_splits, counts);
     const Kernel* kernel = to.kernel({"prompt_attention",
                                       6,
-                                      sizeof(gpu::PromptAttentionArgs),
+                                      sizeof(gpu::AttentionArgs),
                                       false,
                                       {shape.head_dim, shape.n_heads / shape.n_kv_heads, cache_type(shape.cache_dtype),
                                        gpu::prompt_queries(shape.head_dim)}});
     if (!kernel) return;
-    to.cmd.dispatch_indirect(*kernel, counts,
-                             gpu::PromptAttentionArgs{.n_heads = shape.n_heads,
-                                                      .n_kv_heads = shape.n_kv_heads,
-                                                      .pages_per_slot = shape.pages_per_slot,
-                                                      .n_pages = shape.n_pages,
-                                                      .page_bits = static_cast<uint32_t>(std::countr_zero(shape.page_size)),
-                                                      .split = to.tuning().attention_split,
-                                                      .max_splits = max_splits,
-                                                      .scale = 1.0f / std::sqrt(static_cast<float>(shape.head_dim)),
-                                                      .n_rows = n_rows},
-                             {qkv, rows, pages, k, v, partials});
+    gpu::AttentionArgs args = attention_args(shape, to.tuning(), max_splits);
+    args.n_rows = n_rows;
+    to.cmd.dispatch_indirect(*kernel, counts, args, {qkv, rows, pages, k, v, partials});
 }
 
 } // namespace auspex

@@ -1,10 +1,9 @@
 // Records the fused attention input.
 #include "kernels/qkv.h"
 
+#include "kernels/cache_args.h"
 #include "kernels/matvec_family.h"
 #include "shared/qkv_args.h"
-
-#include <bit>
 
 namespace auspex {
 
@@ -12,12 +11,8 @@ void record_qkv(Recorder& to, const Tensor& weight, const NormedRows& rows, cons
     const MatvecKernel qkv =
         matvec_kernel(to, "qkv", "", weight, rows.n_rows, 9, sizeof(gpu::QkvArgs), {shape.head_dim, cache_type(shape.cache_dtype)});
     if (!qkv.kernel) return;
-    auto common = family_args<gpu::QkvArgs>((shape.n_heads + 2 * shape.n_kv_heads) * shape.head_dim, rows);
-    common.n_heads = shape.n_heads;
-    common.n_kv_heads = shape.n_kv_heads;
-    common.pages_per_slot = shape.pages_per_slot;
-    common.n_pages = shape.n_pages;
-    common.page_bits = static_cast<uint32_t>(std::countr_zero(shape.page_size));
+    auto common = cache_args<gpu::QkvArgs>(shape);
+    set_rows(common, (shape.n_heads + 2 * shape.n_kv_heads) * shape.head_dim, rows);
     for_each_shard(to, qkv, weight, rows.n_rows, first_out, common, [&](Groups grid, const gpu::QkvArgs& args, BufferView shard) {
         to.cmd.dispatch(*qkv.kernel, grid, args, {shard, rows.x, b.qkv, rows.weight, b.rows, b.table, b.pages, b.k, b.v});
     });

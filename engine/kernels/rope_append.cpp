@@ -1,9 +1,8 @@
 // Records rotation and cache append.
 #include "kernels/rope_append.h"
 
+#include "kernels/cache_args.h"
 #include "shared/rope_append_args.h"
-
-#include <bit>
 
 namespace auspex {
 
@@ -25,14 +24,7 @@ void record_rope_append(Recorder& to, const AttentionShape& shape, BufferView qk
                                       false,
                                       {shape.head_dim, cache_type(shape.cache_dtype)}});
     if (!kernel) return;
-    to.cmd.dispatch(*kernel, {n_rows, 1, 1},
-                    gpu::RopeAppendArgs{.n_rows = n_rows,
-                                        .n_heads = shape.n_heads,
-                                        .n_kv_heads = shape.n_kv_heads,
-                                        .pages_per_slot = shape.pages_per_slot,
-                                        .n_pages = shape.n_pages,
-                                        .page_bits = static_cast<uint32_t>(std::countr_zero(shape.page_size))},
-                    {qkv, rows, table, pages, k, v});
+    to.cmd.dispatch(*kernel, {n_rows, 1, 1}, cache_args<gpu::RopeAppendArgs>(shape), {qkv, rows, table, pages, k, v});
 }
 
 } // namespace auspex

@@ -1,5 +1,6 @@
 // attention: softmax(q · K) · V over one split of one row's keys, for the query heads that share a KV head.
-// combine: joins the splits, unless the last workgroup of attention to be done with a row's head does. Online softmax, Milakov and Gimelshein 2018; splits as in Flash-Decoding.
+// combine: joins the splits, unless the last workgroup of attention to be done with a row's head does. Online softmax,
+// Milakov and Gimelshein 2018; splits as in Flash-Decoding.
 #ifndef ATTENTION_ARGS_H
 #define ATTENTION_ARGS_H
 #include "cache_layout.h"
@@ -16,14 +17,11 @@ SHARED_CONST uint kAttentionY = 6u;        // (n_rows, n_heads, head_dim) f32, w
 SHARED_CONST uint kAttentionDone = 7u;     // (n_rows, n_kv_heads) uint: splits that are written; 0 between passes
 
 struct AttentionArgs {
-    uint n_heads;
-    uint n_kv_heads;
-    uint pages_per_slot;
-    uint n_pages;
-    uint page_bits;  // log2 of the page size
+    CACHE_MEMBERS
     uint split;      // keys per split
     uint max_splits; // partials' stride
     float scale;     // 1 / sqrt(head_dim)
+    uint n_rows;     // of the pass; read by prompt_attention, whose last tile of rows ends there
 };
 
 SHARED_CONST uint kCombinePartials = 0u; // as above

@@ -16,6 +16,14 @@ SHARED_CONST uint kCacheQ8 = 2u;
 
 SHARED_CONST uint kCacheBlock = 32u; // neighbouring elements of one head that share a q8_0 scale
 
+// What an op that reads or writes a pool is told of it; begins or goes on in its args.
+#define CACHE_MEMBERS                                                                                                  \
+    uint n_heads;                                                                                                      \
+    uint n_kv_heads;                                                                                                   \
+    uint pages_per_slot;                                                                                               \
+    uint n_pages;   /* in the pool */                                                                                  \
+    uint page_bits; /* log2 of the page size */
+
 // Words per token and head: of elements, and of scales behind them.
 SHARED_FUNCTION uint cache_element_words(uint type, uint head_dim) {
     return type == kCacheF32 ? head_dim : type == kCacheF16 ? head_dim / 2u : head_dim / 4u;

@@ -16,11 +16,7 @@ SHARED_CONST uint kQkvV = 8u;     // as K
 
 struct QkvArgs {
     MATVEC_MEMBERS
-    uint n_heads;
-    uint n_kv_heads;
-    uint pages_per_slot;
-    uint n_pages;   // in the pool
-    uint page_bits; // log2 of the page size
+    CACHE_MEMBERS
 };
 
 SHARED_END

@@ -15,11 +15,7 @@ SHARED_CONST uint kRopeV = 5u;     // as K
 
 struct RopeAppendArgs {
     uint n_rows;
-    uint n_heads;
-    uint n_kv_heads;
-    uint pages_per_slot;
-    uint n_pages; // in the pool
-    uint page_bits; // log2 of the page size
+    CACHE_MEMBERS
 };
 
 SHARED_END
