@@ -1,12 +1,18 @@
-// One team per row reduces the row's chunks; for drafts the token goes on to the rows that wait for it.
+// One workgroup per row reduces the row's chunks; for drafts the token goes on to the rows that wait for it.
+// BEST: the chunks are BestTokens, and several teams share them.
 // FAULT: test-only builds with a planted error each.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "shared/vocab_args.h"
 
 layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint LANES = 8;
-const uint TEAMS = 1;
+layout(constant_id = 1) const uint LANES = 8;
+layout(constant_id = 2) const uint TEAMS = 1; // 1 unless BEST
+#ifdef BEST
+#define PARTIAL BestToken
+#else
+#define PARTIAL VocabChoice
+#endif
 #include "include/reduce.glsl"
 #include "include/vocab.glsl"
 
@@ -15,7 +21,7 @@ const uint TEAMS = 1;
 #endif
 
 layout(push_constant) uniform Push { PickArgs args; };
-layout(std430, binding = kPickPartials) readonly buffer Partials { VocabChoice partials[]; };
+layout(std430, binding = kPickPartials) readonly buffer Partials { PARTIAL partials[]; };
 layout(std430, binding = kPickChoices) writeonly buffer Choices { VocabChoice choices[]; };
 layout(std430, binding = kPickTargetRows) buffer TargetRows { Row target_rows[]; };
 layout(std430, binding = kPickDraftRows) buffer DraftRows { Row draft_rows[]; };
@@ -24,10 +30,19 @@ layout(std430, binding = kPickCuts) readonly buffer Cuts { Cut cuts[]; };
 
 void main() {
     uint row = gl_WorkGroupID.x;
-    uint lane = lane_index();
     float best = kLowest;
-    uint best_id = 0xffffffffu;
+    uint best_id = kNoToken;
+#ifdef BEST
+    for (uint c = gl_LocalInvocationIndex; c < args.n_chunks; c += LANES * TEAMS) {
+        BestToken chunk = partials[row * args.n_chunks + c];
+        take_better(best, best_id, chunk.key, chunk.id);
+    }
+    team_best(best, best_id);
+    float largest = best;
+    float sum = 0.0;
+#else
     float largest = kLowest;
+    uint lane = lane_index();
     for (uint c = lane; c < args.n_chunks; c += LANES) {
         VocabChoice chunk = partials[row * args.n_chunks + c];
         take_better(best, best_id, chunk.best, chunk.best_id);
@@ -39,8 +54,9 @@ void main() {
     for (uint c = lane; c < args.n_chunks; c += LANES)
         sum = fma(partials[row * args.n_chunks + c].sum, exp(partials[row * args.n_chunks + c].max - largest), sum);
     sum = lane_sum(sum);
-    if (lane != 0u) return;
-    if (best_id == 0xffffffffu) best_id = 0u; // a row of NaN, or one that did not take part
+#endif
+    if (gl_LocalInvocationIndex != 0u) return;
+    if (best_id == kNoToken) best_id = 0u; // a row of NaN, or one that did not take part
     Cut cut = kKeepAll;
     if (args.with_cuts != 0u) cut = Cut(cuts[row].logit, cuts[row].last_id);
     choices[args.choice_first + row * args.choice_step] = VocabChoice(best, best_id, largest, sum, cut.logit, cut.last_id);

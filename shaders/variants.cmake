@@ -7,6 +7,10 @@ foreach(op rmsnorm attention vocab_partials pick accept_race accept_candidates)
   auspex_shader(${op}.subgroup SOURCE ${op}.comp DEFINES SUBGROUP=1)
 endforeach()
 
+# Where the head has already found the best token of each of its workgroups.
+auspex_shader(pick.best SOURCE pick.comp DEFINES BEST=1)
+auspex_shader(pick.best.subgroup SOURCE pick.comp DEFINES BEST=1 SUBGROUP=1)
+
 # Weights in the block formats of shared/weight_format.h.
 foreach(op matmul embed)
   auspex_shader(${op}.quant SOURCE ${op}.comp DEFINES QUANT=1)
@@ -18,30 +22,23 @@ auspex_shader(matmul_matrix.quant SOURCE shaders/matrix/matmul_matrix.comp DEFIN
 
 # The mat-vec family, each member for plain and block formats, through shared memory and by shuffles.
 # ".wide" is for llvmpipe: 64-bit fetches (shaderInt64), and loops unrolled here, because it gives up on large ones.
-foreach(op matvec matvec.norm qkv gate_up)
-  string(REPLACE ".norm" "" stem ${op})
-  set(norm)
-  if(NOT op STREQUAL stem)
-    set(norm NORM=1)
-  endif()
+foreach(op matvec normed_matvec qkv gate_up)
   foreach(quant "" .quant)
-    string(REPLACE "${stem}" "${stem}${quant}" variant ${op})
-    set(defines ${norm})
+    set(variant ${op}${quant})
+    set(defines)
     set(built_rows 1 2 3 4 5 6 7 8 12 16)
     if(quant)
-      list(APPEND defines QUANT=1)
+      set(defines QUANT=1)
       set(built_rows 1 2 4 6 8)
+      auspex_shader(${variant} SOURCE ${op}.comp DEFINES ${defines})
     endif()
-    if(NOT variant STREQUAL stem)
-      auspex_shader(${variant} SOURCE ${stem}.comp DEFINES ${defines})
-    endif()
-    auspex_shader(${variant}.subgroup SOURCE ${stem}.comp DEFINES ${defines} SUBGROUP=1)
+    auspex_shader(${variant}.subgroup SOURCE ${op}.comp DEFINES ${defines} SUBGROUP=1)
     foreach(rows ${built_rows})
       set(outs 16)
       if(quant OR rows GREATER 8)
         set(outs 8)
       endif()
-      auspex_shader(${variant}.wide.rows${rows} SOURCE ${stem}.comp UNROLL
+      auspex_shader(${variant}.wide.rows${rows} SOURCE ${op}.comp UNROLL
         DEFINES ${defines} SUBGROUP=1 WIDE=1 UNROLLED=1 UNROLLED_ROWS=${rows} UNROLLED_OUTS=${outs})
     endforeach()
   endforeach()

@@ -53,7 +53,7 @@ void main() {
     uint base = (args.logits_first + row * args.logits_step) * args.vocab;
     float largest = kLowest;
     float best = kLowest;
-    uint best_id = 0xffffffffu;
+    uint best_id = kNoToken;
     for (uint quad = begin + 4u * lane; quad < end; quad += 4u * LANES) {
         uvec4 random = noisy ? philox(uvec4(position, purpose, 0u, quad / 4u), seed) : uvec4(0u);
         for (uint i = 0u; i < 4u; ++i) {
@@ -61,7 +61,7 @@ void main() {
             precise float z = logits[base + quad + i] * scale;
             largest = max(largest, z);
             precise float key = z;
-            if (noisy) key = z - log(exponential(random[i]));
+            if (noisy) key = gumbel_key(z, random[i]);
             take_better(best, best_id, key, quad + i);
         }
     }

@@ -6,7 +6,7 @@
 namespace auspex {
 
 void record_draft_step(Recorder& to, const LlamaModel& draft, const DraftBuffers& b, uint32_t step, uint32_t draft_len,
-                       uint32_t batch, const TransformForm& transforms) {
+                       uint32_t batch, bool takes_best, const TransformForm& transforms) {
     const uint32_t vocab = draft.config().vocab_size;
     const bool first = step == 0;
     const uint32_t rows_per_slot = first ? 2 : 1;
@@ -17,12 +17,14 @@ void record_draft_step(Recorder& to, const LlamaModel& draft, const DraftBuffers
                  .n_rows = n_rows};
     draft.record_embedding(to, pass);
     draft.record_layers(to, pass, 0, draft.config().n_layers);
-    draft.record_head(to, b.logits,
-                      {.n = batch,
-                       .first_row = rows_per_slot - 1,
-                       .row_step = rows_per_slot,
-                       .logits_first = step * vocab,
-                       .logits_stride = draft_len * vocab});
+    const LlamaModel::HeadRows rows = {.n = batch, .first_row = rows_per_slot - 1, .row_step = rows_per_slot};
+    DraftPick pick = {b.choices, b.target_rows, b.rows, b.round_slots};
+    if (takes_best) {
+        const uint32_t n_bests = draft.record_best_head(to, {b.logits, b.state, b.round_slots, 1, step + 1}, rows);
+        record_pick_best_draft(to, b.logits, pick, n_bests, batch, step, draft_len);
+        return to.cmd.barrier();
+    }
+    draft.record_head(to, b.logits, rows, draft_len * vocab, step * vocab);
     VocabShape shape = {.vocab = vocab,
                         .n_rows = batch,
                         .rows_per_slot = 1,
@@ -30,10 +32,10 @@ void record_draft_step(Recorder& to, const LlamaModel& draft, const DraftBuffers
                         .of_draft = true,
                         .logits_first = step,
                         .logits_step = draft_len};
-    shape.cuts = record_transforms(to, b.logits, b.transforms, shape, transforms);
+    pick.cuts = shape.cuts = record_transforms(to, b.logits, b.transforms, shape, transforms);
     record_vocab_partials(to, b.logits, b.state, b.round_slots, b.partials, shape);
     to.cmd.barrier();
-    record_pick_draft(to, b.partials, {b.choices, b.target_rows, b.rows, b.round_slots, shape.cuts}, vocab, batch, step, draft_len);
+    record_pick_draft(to, b.partials, pick, vocab, batch, step, draft_len);
     to.cmd.barrier();
 }
 

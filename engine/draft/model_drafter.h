@@ -13,14 +13,15 @@ struct DraftBuffers {
     BufferView counts_first, counts_next; // 3 uint each: attention grids
     BufferView state;       // (slots) SlotState
     BufferView round_slots; // (batch) RoundSlot
-    BufferView logits;      // (batch, draft_len, vocab) f32: what the drafts were sampled from, penalties and biases included
+    BufferView logits;      // (batch, draft_len, vocab) f32: what the drafts were sampled from, penalties and biases included; or BestTokens
     BufferView partials;    // (batch, vocab_chunks(vocab)) VocabChoice
     BufferView choices;     // (batch, draft_len) VocabChoice
     TransformBuffers transforms = {}; // of (batch) rows
 };
 
-// Draft `step` of 0 … draft_len - 1 for every batch entry.
+// Draft `step` of 0 … draft_len - 1 for every batch entry. takes_best: of the entries that the model drafts for each takes the
+// best token, and no logits are kept.
 void record_draft_step(Recorder& to, const LlamaModel& draft, const DraftBuffers& buffers, uint32_t step, uint32_t draft_len,
-                       uint32_t batch, const TransformForm& transforms);
+                       uint32_t batch, bool takes_best, const TransformForm& transforms);
 
 } // namespace auspex

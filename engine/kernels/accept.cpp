@@ -19,11 +19,13 @@ void record_accept(Recorder& to, const AcceptBuffers& b, const AcceptShape& shap
                     {b.target_logits, b.draft_logits, b.target_choices, b.draft_choices, b.state, b.round_slots, b.target_rows,
                      b.plans});
     to.cmd.barrier();
-    to.cmd.dispatch(*race, {n_chunks, shape.batch, 1},
-                    gpu::AcceptRaceArgs{.batch = shape.batch, .draft_len = shape.draft_len, .vocab = shape.vocab, .n_chunks = n_chunks},
-                    {b.target_logits, b.draft_logits, b.target_choices, b.draft_choices, b.state, b.round_slots, b.plans,
-                     b.race_partials});
-    to.cmd.barrier();
+    if (shape.races) {
+        to.cmd.dispatch(*race, {n_chunks, shape.batch, 1},
+                        gpu::AcceptRaceArgs{.batch = shape.batch, .draft_len = shape.draft_len, .vocab = shape.vocab, .n_chunks = n_chunks},
+                        {b.target_logits, b.draft_logits, b.target_choices, b.draft_choices, b.state, b.round_slots, b.plans,
+                         b.race_partials});
+        to.cmd.barrier();
+    }
     to.cmd.dispatch(*commit, {groups, 1, 1},
                     gpu::AcceptCommitArgs{.batch = shape.batch,
                                           .draft_len = shape.draft_len,

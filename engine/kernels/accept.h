@@ -24,9 +24,10 @@ struct AcceptShape {
     uint32_t draft_len; // K of this recording
     uint32_t vocab;
     uint32_t history_stride;
+    bool races = true;  // false: every slot takes the best token of a row, and no logits are read
 };
 
-// Three stages with barriers between them: test, race, commit.
+// Three stages with barriers between them: test, race (if any), commit.
 void record_accept(Recorder& to, const AcceptBuffers& buffers, const AcceptShape& shape);
 
 } // namespace auspex

@@ -17,14 +17,14 @@ uint32_t matvec_tile_rows(const Tuning& tuning, DType dtype, uint32_t n_rows) {
     return rows.back();
 }
 
-MatvecKernel matvec_kernel(Recorder& to, const char* shader, const char* suffix, const Tensor& weight, uint32_t n_rows, uint32_t n_bindings,
+MatvecKernel matvec_kernel(Recorder& to, const char* shader, const Tensor& weight, uint32_t n_rows, uint32_t n_bindings,
                            uint32_t args_bytes, std::initializer_list<uint32_t> own_constants) {
     const Tuning& tuning = to.tuning();
     const bool quant = is_quantized(weight.dtype);
     const uint32_t tile = matvec_tile_rows(tuning, weight.dtype, n_rows);
     const uint32_t outs = tuning.wide ? wide_outs(quant, tile) : tuning.matvec_outs;
     const uint32_t lanes = tuning.lanes, teams = tuning.matvec_teams;
-    const std::string name = std::string(shader) + (quant ? ".quant" : "") + suffix;
+    const std::string name = std::string(shader) + (quant ? ".quant" : "");
     std::vector<uint32_t> constants = {lanes * teams, lanes, teams, static_cast<uint32_t>(weight.dtype), tile, outs};
     constants.insert(constants.end(), own_constants);
     return {to.kernel({name, n_bindings, args_bytes, true, std::move(constants), name + ".wide.rows" + std::to_string(tile)}), tile, outs * teams};
@@ -32,22 +32,12 @@ MatvecKernel matvec_kernel(Recorder& to, const char* shader, const char* suffix,
 
 void record_matvec(Recorder& to, const Tensor& weight, BufferView x, BufferView y, uint32_t n_rows, uint32_t y_stride, bool add,
                    uint32_t y_first) {
-    const MatvecKernel matvec = matvec_kernel(to, "matvec", "", weight, n_rows, 3, sizeof(gpu::MatvecArgs), {add ? 1u : 0u});
+    const MatvecKernel matvec = matvec_kernel(to, "matvec", weight, n_rows, 3, sizeof(gpu::MatvecArgs), {add ? 1u : 0u});
     if (!matvec.kernel) return;
     gpu::MatvecArgs common = {};
     set_rows(common, y_stride, {.x = x, .weight = {}, .width = 0, .eps = 0, .n_rows = n_rows});
     for_each_shard(to, matvec, weight, n_rows, y_first, common, [&](Groups grid, const gpu::MatvecArgs& args, BufferView shard) {
         to.cmd.dispatch(*matvec.kernel, grid, args, {shard, x, y});
-    });
-}
-
-void record_normed_matvec(Recorder& to, const Tensor& weight, const NormedRows& rows, BufferView y, uint32_t y_stride, uint32_t y_first) {
-    const MatvecKernel matvec = matvec_kernel(to, "matvec", ".norm", weight, rows.n_rows, 4, sizeof(gpu::MatvecArgs), {0});
-    if (!matvec.kernel) return;
-    gpu::MatvecArgs common = {};
-    set_rows(common, y_stride, rows);
-    for_each_shard(to, matvec, weight, rows.n_rows, y_first, common, [&](Groups grid, const gpu::MatvecArgs& args, BufferView shard) {
-        to.cmd.dispatch(*matvec.kernel, grid, args, {shard, rows.x, y, rows.weight});
     });
 }
 

@@ -1,5 +1,5 @@
 // The row family: y[r][o] (+)= Σ_k weight[o][k] · x[r][k] for 1…16 rows, more in tiles; bitwise independent of n_rows.
-// Its members in files of their own, qkv and gate_up, do more with the sums.
+// Its members in files of their own, normed_matvec, qkv and gate_up, do more before and after the sums.
 #pragma once
 
 #include "kernels/kernel_library.h"
@@ -20,7 +20,6 @@ struct NormedRows {
     uint32_t n_rows;
     uint32_t first_row = 0, row_step = 1;
 };
-void record_normed_matvec(Recorder& to, const Tensor& weight, const NormedRows& rows, BufferView y, uint32_t y_stride, uint32_t y_first = 0);
 
 // The row count that is built and used for a pass of n_rows.
 uint32_t matvec_tile_rows(const Tuning& tuning, DType dtype, uint32_t n_rows);

@@ -11,6 +11,7 @@
 #include "kernels/gate_up.h"
 #include "kernels/matmul.h"
 #include "kernels/matvec.h"
+#include "kernels/normed_matvec.h"
 #include "kernels/prompt_attention.h"
 #include "kernels/propose.h"
 #include "kernels/qkv.h"

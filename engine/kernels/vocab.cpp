@@ -4,16 +4,34 @@
 #include "base/checked.h"
 #include "shared/vocab_args.h"
 
+#include <algorithm>
+
 namespace auspex {
 
 namespace {
 
-void record_pick_rows(Recorder& to, BufferView partials, const DraftPick& out, uint32_t n_rows, gpu::PickArgs args) {
-    const Kernel* kernel = to.kernel({"pick", 6, sizeof(gpu::PickArgs), true, {to.tuning().lanes}});
+enum class PickFrom { partials, bests };
+
+void record_pick_rows(Recorder& to, PickFrom from, BufferView chunks, const DraftPick& out, uint32_t n_rows, gpu::PickArgs args) {
+    const Tuning& tuning = to.tuning();
+    const uint32_t teams = from == PickFrom::bests ? std::max(tuning.vocab_threads / tuning.lanes, 1u) : 1u;
+    const Kernel* kernel = to.kernel({from == PickFrom::bests ? "pick.best" : "pick",
+                                      6,
+                                      sizeof(gpu::PickArgs),
+                                      true,
+                                      {tuning.lanes * teams, tuning.lanes, teams}});
     if (!kernel) return;
     args.with_cuts = out.cuts.buffer ? 1u : 0u;
     to.cmd.dispatch(*kernel, {n_rows, 1, 1}, args,
-                    {partials, out.choices, out.target_rows, out.draft_rows, out.round_slots, out.cuts.buffer ? out.cuts : partials});
+                    {chunks, out.choices, out.target_rows, out.draft_rows, out.round_slots, out.cuts.buffer ? out.cuts : chunks});
+}
+
+gpu::PickArgs args_of_rows(uint32_t n_chunks) {
+    return {.n_chunks = n_chunks, .forward = 0, .step = 0, .batch = 0, .draft_len = 0, .choice_first = 0, .choice_step = 1, .with_cuts = 0};
+}
+
+gpu::PickArgs args_of_drafts(uint32_t n_chunks, uint32_t batch, uint32_t step, uint32_t draft_len) {
+    return {.n_chunks = n_chunks, .forward = 1, .step = step, .batch = batch, .draft_len = draft_len, .choice_first = step, .choice_step = draft_len, .with_cuts = 0};
 }
 
 } // namespace
@@ -40,14 +58,21 @@ void record_vocab_partials(Recorder& to, BufferView logits, BufferView state, Bu
 }
 
 void record_pick(Recorder& to, BufferView partials, BufferView choices, uint32_t n_rows, uint32_t vocab, BufferView cuts) {
-    record_pick_rows(to, partials, {choices, choices, choices, choices, cuts}, n_rows, 
-                     {.n_chunks = vocab_chunks(vocab), .forward = 0, .step = 0, .batch = 0, .draft_len = 0, .choice_first = 0, .choice_step = 1, .with_cuts = 0});
+    record_pick_rows(to, PickFrom::partials, partials, {choices, choices, choices, choices, cuts}, n_rows, args_of_rows(vocab_chunks(vocab)));
+}
+
+void record_pick_best(Recorder& to, BufferView bests, BufferView choices, uint32_t n_rows, uint32_t n_bests) {
+    record_pick_rows(to, PickFrom::bests, bests, {choices, choices, choices, choices}, n_rows, args_of_rows(n_bests));
 }
 
 void record_pick_draft(Recorder& to, BufferView partials, const DraftPick& to_rows, uint32_t vocab, uint32_t batch, uint32_t step,
                        uint32_t draft_len) {
-    record_pick_rows(to, partials, to_rows, batch,
-                     {.n_chunks = vocab_chunks(vocab), .forward = 1, .step = step, .batch = batch, .draft_len = draft_len, .choice_first = step, .choice_step = draft_len, .with_cuts = 0});
+    record_pick_rows(to, PickFrom::partials, partials, to_rows, batch, args_of_drafts(vocab_chunks(vocab), batch, step, draft_len));
+}
+
+void record_pick_best_draft(Recorder& to, BufferView bests, const DraftPick& to_rows, uint32_t n_bests, uint32_t batch, uint32_t step,
+                            uint32_t draft_len) {
+    record_pick_rows(to, PickFrom::bests, bests, to_rows, batch, args_of_drafts(n_bests, batch, step, draft_len));
 }
 
 } // namespace auspex

@@ -26,6 +26,9 @@ void record_vocab_partials(Recorder& to, BufferView logits, BufferView state, Bu
 // Reduces the chunks of n_rows rows into choices: (n_rows) VocabChoice. cuts: as in VocabShape.
 void record_pick(Recorder& to, BufferView partials, BufferView choices, uint32_t n_rows, uint32_t vocab, BufferView cuts = {});
 
+// Reduces what record_best_tokens has left: n_bests per row.
+void record_pick_best(Recorder& to, BufferView bests, BufferView choices, uint32_t n_rows, uint32_t n_bests);
+
 struct DraftPick {
     BufferView choices;     // (batch, draft_len) VocabChoice
     BufferView target_rows; // (batch, draft_len + 1) Row, which receive the tokens
@@ -36,5 +39,7 @@ struct DraftPick {
 // The same for draft `step` of every batch entry.
 void record_pick_draft(Recorder& to, BufferView partials, const DraftPick& to_rows, uint32_t vocab, uint32_t batch, uint32_t step,
                        uint32_t draft_len);
+void record_pick_best_draft(Recorder& to, BufferView bests, const DraftPick& to_rows, uint32_t n_bests, uint32_t batch, uint32_t step,
+                            uint32_t draft_len);
 
 } // namespace auspex

@@ -5,6 +5,7 @@
 #include "kernels/gate_up.h"
 #include "kernels/matmul.h"
 #include "kernels/matvec.h"
+#include "kernels/normed_matvec.h"
 #include "kernels/prompt_attention.h"
 #include "kernels/qkv.h"
 #include "kernels/rmsnorm.h"
@@ -193,13 +194,22 @@ void LlamaModel::record_layers(Recorder& to, const Pass& pass, uint32_t begin, u
     }
 }
 
-void LlamaModel::record_head(Recorder& to, BufferView logits, const HeadRows& rows) const {
-    const LlamaConfig& c = config();
-    const NormedRows x = {.x = activations_.x.view(), .weight = weights_.final_norm.view(), .width = c.hidden_size, .eps = c.rms_eps,
-                          .n_rows = rows.n, .first_row = rows.first_row, .row_step = rows.row_step};
+NormedRows LlamaModel::normed(const HeadRows& rows) const {
+    return {.x = activations_.x.view(), .weight = weights_.final_norm.view(), .width = config().hidden_size, .eps = config().rms_eps,
+            .n_rows = rows.n, .first_row = rows.first_row, .row_step = rows.row_step};
+}
+
+void LlamaModel::record_head(Recorder& to, BufferView logits, const HeadRows& rows, uint32_t logits_stride, uint32_t logits_first) const {
     to.cmd.stage("head");
-    record_normed_matvec(to, weights_.head(), x, logits, rows.logits_stride, rows.logits_first);
+    record_normed_matvec(to, weights_.head(), normed(rows), logits, logits_stride, logits_first);
     to.cmd.barrier();
+}
+
+uint32_t LlamaModel::record_best_head(Recorder& to, const BestTokens& bests, const HeadRows& rows) const {
+    to.cmd.stage("head");
+    const uint32_t n_bests = record_best_tokens(to, weights_.head(), normed(rows), bests);
+    to.cmd.barrier();
+    return n_bests;
 }
 
 } // namespace auspex

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cache/kv_cache.h"
-#include "kernels/matvec.h"
+#include "kernels/normed_matvec.h"
 #include "model/llama_weights.h"
 
 namespace auspex {
@@ -50,13 +50,15 @@ class LlamaModel {
     // Stages of a pass; barriers lie between and after them.
     void record_embedding(Recorder& to, const Pass& pass) const;
     void record_layers(Recorder& to, const Pass& pass, uint32_t begin, uint32_t end) const;
-    // Logits of n rows of the pass: row i is pass row first_row + i · row_step and goes to logits_first + i · logits_stride.
+    // Of n rows of the pass: row i is pass row first_row + i · row_step.
     struct HeadRows {
         uint32_t n;
         uint32_t first_row = 0, row_step = 1;
-        uint32_t logits_first = 0, logits_stride; // f32
     };
-    void record_head(Recorder& to, BufferView logits, const HeadRows& rows) const;
+    // Logits of row i go to logits_first + i · logits_stride, in f32.
+    void record_head(Recorder& to, BufferView logits, const HeadRows& rows, uint32_t logits_stride, uint32_t logits_first = 0) const;
+    // Where only the best token of a row counts: so many of each row's, instead of logits, for record_pick_best.
+    uint32_t record_best_head(Recorder& to, const BestTokens& bests, const HeadRows& rows) const;
 
     // Bytes of activations that one row needs, for choosing max_rows.
     static uint64_t activation_bytes_per_row(const LlamaConfig& config, const Tuning& tuning, uint32_t max_context);
@@ -66,6 +68,7 @@ class LlamaModel {
     void record_linear(Recorder& to, const Pass& pass, const Linear& weight, const Buffer& x, const Buffer& y, uint32_t y_stride,
                        bool add) const;
     NormedRows normed(const Pass& pass, const Buffer& norm) const;
+    NormedRows normed(const HeadRows& rows) const;
     void record_normed_linear(Recorder& to, const Pass& pass, const Linear& weight, const NormedRows& x, const Buffer& y, uint32_t y_stride) const;
     // As few stages as fit the pass: x to q, with k and v cached; q and the cache to what the heads say; x to the
     // feed-forward's inner activations.

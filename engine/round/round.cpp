@@ -3,6 +3,7 @@
 
 #include "shared/accept_args.h"
 #include "shared/rows_args.h"
+#include "shared/vocab_args.h"
 
 #include <algorithm>
 
@@ -44,7 +45,7 @@ void record_round(Recorder& to, const RoundModels& models, const RoundBuffers& b
                           b.round_slots.view(), b.draft_logits.view(), b.partials.view(),              b.draft_choices.view(), transforms};
     for (uint32_t step = 0; form.model_drafts && step < draft_len; ++step) {
         to.cmd.begin_region("draft");
-        record_draft_step(to, *models.draft, draft, step, draft_len, batch, transform_form);
+        record_draft_step(to, *models.draft, draft, step, draft_len, batch, form.takes_best, transform_form);
         to.cmd.end_region();
         cut(to, sliced, "draft");
     }
@@ -58,14 +59,15 @@ void record_round(Recorder& to, const RoundModels& models, const RoundBuffers& b
         cut(to, sliced, "verify");
     }
     to.cmd.begin_region("verify");
-    record_verify_head(to, target, verify, draft_len, batch, transform_form);
+    if (form.takes_best) record_verify_best(to, target, verify, draft_len, batch);
+    else record_verify_head(to, target, verify, draft_len, batch, transform_form);
     to.cmd.end_region();
     cut(to, sliced, "accept");
 
     to.cmd.begin_region("accept");
     record_acceptance(to, {b.target_logits.view(), b.draft_logits.view(), b.target_choices.view(), b.draft_choices.view(), b.state.view(), b.history.view(),
                            b.round_slots.view(), b.target_rows.view(), b.plans.view(), b.race_partials.view(), turn.records.view()},
-                      {.batch = batch, .draft_len = draft_len, .vocab = target.config().vocab_size, .history_stride = b.history_stride});
+                      {.batch = batch, .draft_len = draft_len, .vocab = target.config().vocab_size, .history_stride = b.history_stride, .races = !form.takes_best});
     if (form.searches) {
         to.cmd.barrier();
         record_propose(to, {turn.batch.view(), b.state.view(), b.history.view(), turn.records.view()}, batch, b.history_stride);
@@ -104,8 +106,9 @@ Result<RoundBuffers> RoundBuffers::create(MemoryPool& memory, Uploader& uploader
     // The region size depends on the batch bucket; the largest bucket needs the most.
     AUSPEX_TRY(make(b.draft_rows, gpu::draft_pass_first_row(max_batch, max_draft_len + 1) * sizeof(gpu::Row)));
     AUSPEX_TRY(make(b.counts, 9 * 4));
-    AUSPEX_TRY(make(b.target_logits, target_rows * vocab * 4));
-    AUSPEX_TRY(make(b.draft_logits, has_draft ? draft_rows * vocab * 4 : 4));
+    const uint64_t logits_bytes = ceil_div(vocab, 2u) * sizeof(gpu::BestToken); // f32 logits of a row, or best tokens
+    AUSPEX_TRY(make(b.target_logits, target_rows * logits_bytes));
+    AUSPEX_TRY(make(b.draft_logits, has_draft ? draft_rows * logits_bytes : 4));
     AUSPEX_TRY(make(b.biases, uint64_t(n_slots) * gpu::kMaxBiases * sizeof(gpu::TokenBias)));
     AUSPEX_TRY(make(b.truncate_scratch, target_rows * truncate_words(vocab) * 4));
     AUSPEX_TRY(make(b.cuts, target_rows * sizeof(gpu::Cut)));

@@ -19,7 +19,7 @@ struct RoundBuffers {
     Buffer target_rows;     // (batch, draft_len + 1) Row
     Buffer draft_rows;      // regions of Row, see draft_pass_first_row
     Buffer counts;          // 9 uint
-    Buffer target_logits;   // (batch, draft_len + 1, vocab) f32
+    Buffer target_logits;   // (batch, draft_len + 1, vocab) f32, or BestTokens: at most half as many
     Buffer draft_logits;    // (batch, draft_len, vocab) f32; of engines without a draft model 1 f32
     Buffer biases;          // (slots, kMaxBiases) TokenBias
     Buffer truncate_scratch; // (batch · (draft_len + 1), truncate_words(vocab)) uint
@@ -57,6 +57,7 @@ struct RoundForm {
     uint32_t batch = 1;     // entries
     bool model_drafts = false; // the draft model drafts, for slots whose drafter it is
     bool searches = false;     // afterwards, slots that ask for it get the next round's drafts from their history
+    bool takes_best = false;   // every slot takes the best token of a row (SamplingParams::takes_best): logits are not kept
     bool edits_logits = false; // penalties and biases, for slots that ask for them
     Truncation truncation = {}; // top_k, top_p, min_p, for slots that ask for them
     bool sliced = false;       // cut into segments at stage boundaries, for time budgets

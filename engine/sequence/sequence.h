@@ -47,6 +47,10 @@ struct SamplingParams {
     bool edits_logits() const {
         return repeat_penalty != 1 || presence_penalty != 0 || frequency_penalty != 0 || !biases.empty();
     }
+    // Nothing of the logits counts but which token's key is the largest.
+    bool takes_best() const {
+        return (temperature == 0 || acceptance == AcceptanceRule::coupled) && lenience == 1 && !edits_logits() && !truncates();
+    }
     bool truncates() const { return temperature > 0 && (top_k > 0 || top_p < 1 || min_p > 0); }
 };
 

@@ -20,7 +20,7 @@ uint32_t choose_batch(const DeviceCaps& caps, const LlamaConfig& config, uint32_
     uint32_t batch = std::bit_ceil(n_slots);
     auto fits = [&](uint32_t b) {
         uint64_t rows = uint64_t(b) * (draft_len + 1);
-        return rows * config.vocab_size * 4 <= caps.max_storage_buffer_range && rows * row_bytes <= caps.max_storage_buffer_range &&
+        return rows * (config.vocab_size + 1ull) * 4 <= caps.max_storage_buffer_range && rows * row_bytes <= caps.max_storage_buffer_range &&
                rows <= caps.max_groups[1];
     };
     while (batch > 1 && !fits(batch)) batch /= 2;

@@ -297,7 +297,7 @@ Result<bool> Scheduler::start_replay(TurnKind kind) {
 }
 
 Result<bool> Scheduler::start_round(bool sliced) {
-    RoundForm form = {.sliced = sliced};
+    RoundForm form = {.takes_best = true, .sliced = sliced};
     Group group;
     for (auto& [id, sequence] : sequences_) {
         if (!sequence.planned || sequence.choice.catch_up || !awaits_round(sequence)) continue;
@@ -323,8 +323,9 @@ Result<bool> Scheduler::start_round(bool sliced) {
         tell_plan(*sequence);
         form.model_drafts |= by_model;
         form.searches |= sequence->searches();
-        form.edits_logits |= sequence->request.sampling.edits_logits();
         const SamplingParams& sampling = sequence->request.sampling;
+        form.edits_logits |= sampling.edits_logits();
+        form.takes_best &= sampling.takes_best();
         form.truncation.top_k |= sampling.truncates() && sampling.top_k > 0;
         form.truncation.top_p |= sampling.truncates() && sampling.top_p < 1;
         form.truncation.min_p |= sampling.truncates() && sampling.min_p > 0;

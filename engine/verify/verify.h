@@ -11,7 +11,7 @@ struct VerifyBuffers {
     BufferView counts;      // 3 uint: attention grid
     BufferView state;       // (slots) SlotState
     BufferView round_slots; // (batch) RoundSlot
-    BufferView logits;      // (batch, draft_len + 1, vocab) f32
+    BufferView logits;      // (batch, draft_len + 1, vocab) f32, or as many BestTokens as fit
     BufferView partials;    // (batch · (draft_len + 1), vocab_chunks(vocab)) VocabChoice
     BufferView choices;     // (batch, draft_len + 1) VocabChoice
     TransformBuffers transforms = {}; // of (batch · (draft_len + 1)) rows
@@ -23,5 +23,7 @@ void record_verify_layers(Recorder& to, const LlamaModel& target, const VerifyBu
 // Head, transforms and reduction, after the last layer.
 void record_verify_head(Recorder& to, const LlamaModel& target, const VerifyBuffers& buffers, uint32_t draft_len, uint32_t batch,
                         const TransformForm& transforms);
+// The same where every slot takes the best token of a row, and no logits are kept.
+void record_verify_best(Recorder& to, const LlamaModel& target, const VerifyBuffers& buffers, uint32_t draft_len, uint32_t batch);
 
 } // namespace auspex

@@ -36,3 +36,9 @@ float exponential(uint r) {
     }
     return -log((float(~r) + 0.5) * (1.0 / 4294967296.0));
 }
+
+// What the largest of which is drawn from softmax(z): Gumbel-max, Maddison et al. 2014, equation 2; -log E is the noise.
+float gumbel_key(float z, uint r) {
+    precise float key = z - log(exponential(r));
+    return key;
+}

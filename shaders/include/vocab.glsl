@@ -22,3 +22,18 @@ void lane_best(inout float best, inout uint best_id) {
     }
     LANE_TREE(BEST_LEVEL)
 }
+
+// … and all teams of the workgroup the workgroup's.
+shared float best_keys[TEAMS];
+shared uint best_ids[TEAMS];
+void team_best(inout float best, inout uint best_id) {
+    lane_best(best, best_id);
+    if (TEAMS == 1u) return;
+    if (lane_index() == 0u) {
+        best_keys[team_index()] = best;
+        best_ids[team_index()] = best_id;
+    }
+    barrier();
+    for (uint t = 0u; t < TEAMS; ++t) take_better(best, best_id, best_keys[t], best_ids[t]);
+    barrier();
+}

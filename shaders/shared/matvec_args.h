@@ -1,5 +1,5 @@
 // Mat-vec family: y[r][o] (+)= Σ_k weight[o][k] · x[r][k], bitwise independent of how many rows share the pass.
-// Its members (matvec, qkv, gate_up) share the walk over the weights and differ in what becomes of the sums.
+// Its members (matvec, normed_matvec, qkv, gate_up) share the walk over the weights and differ in what becomes of the sums.
 #ifndef MATVEC_ARGS_H
 #define MATVEC_ARGS_H
 #include "shared_types.h"

@@ -1,5 +1,6 @@
 // From logits to one choice per row, in two stages: vocab_partials reduces chunks of the vocabulary with many
-// workgroups, pick reduces the chunks of a row and, for drafts, hands the token to the rows that wait for it.
+// workgroups, pick reduces the chunks of a row and, for drafts, hands the token to the rows that wait for it. Where only the
+// best key counts, the head leaves BestTokens for pick ("pick.best"), and no logits.
 #ifndef VOCAB_ARGS_H
 #define VOCAB_ARGS_H
 #include "slot_state.h"
@@ -25,7 +26,14 @@ struct VocabPartialsArgs {
     uint with_cuts; // 1: logits that the row's cut leaves out take no part
 };
 
-SHARED_CONST uint kPickPartials = 0u;   // (n_rows, n_chunks) VocabChoice
+SHARED_CONST uint kNoToken = 0xffffffffu;
+
+struct BestToken {
+    float key;
+    uint id; // kNoToken: no key was a number
+};
+
+SHARED_CONST uint kPickPartials = 0u;   // (n_rows, n_chunks) VocabChoice; of pick.best BestToken
 SHARED_CONST uint kPickChoices = 1u;    // VocabChoice: row r goes to choice_first + r · choice_step
 SHARED_CONST uint kPickTargetRows = 2u; // (batch, draft_len + 1) Row
 SHARED_CONST uint kPickDraftRows = 3u;  // regions of Row, see draft_pass_first_row

@@ -3,7 +3,7 @@
 
 #include "gpu_test.h"
 #include "kernels/matmul.h"
-#include "kernels/matvec.h"
+#include "kernels/normed_matvec.h"
 #include "kernels/split_halves.h"
 #include "reference/ops.h"
 

@@ -70,7 +70,7 @@ class ForwardRig {
             const Pass p = {rows_.view(0, n * sizeof(gpu::Row)), counts_.view(0, 12), n, kind};
             model_->record_embedding(to, p);
             model_->record_layers(to, p, 0, model_->config().n_layers);
-            model_->record_head(to, logits_.view(0, uint64_t(kRigRows) * vocab * 4), {.n = n, .logits_stride = vocab});
+            model_->record_head(to, logits_.view(0, uint64_t(kRigRows) * vocab * 4), {.n = n}, vocab);
         });
         std::vector<float> out(uint64_t(n) * vocab);
         std::memcpy(out.data(), logits_.mapped(), out.size() * 4);

@@ -3,6 +3,7 @@
 
 #include "kernels/rows.h"
 #include "kernels/vocab.h"
+#include "shared/vocab_args.h"
 #include "tensor/upload.h"
 
 #include <algorithm>
@@ -57,9 +58,9 @@ PassMeter::~PassMeter() {
 
 Status PassMeter::prepare(const PassRequest& request, std::span<const PageChange> pages) {
     const uint32_t vocab = model(request).config().vocab_size, n = request.n_rows;
-    const uint64_t logits_bytes = request.kind == PassKind::rows ? uint64_t(n) * vocab * 4 : 4;
-    if (logits_bytes > device_->caps.max_storage_buffer_range)
-        return {Code::unsupported, std::to_string(n) + " rows of logits exceed the device's storage buffer range"};
+    const uint64_t bests_bytes = request.kind == PassKind::rows ? n * uint64_t{ceil_div(vocab, 2u)} * sizeof(gpu::BestToken) : 4;
+    if (bests_bytes > device_->caps.max_storage_buffer_range)
+        return {Code::unsupported, std::to_string(n) + " rows of the vocabulary exceed the device's storage buffer range"};
     auto make = [&](Buffer& buffer, uint64_t bytes, MemoryUse use) -> Status {
         AUSPEX_TRY_ASSIGN(made, memory_.create(bytes, use));
         if (made.mapped()) std::memset(made.mapped(), 0, made.size());
@@ -72,8 +73,7 @@ Status PassMeter::prepare(const PassRequest& request, std::span<const PageChange
     AUSPEX_TRY(make(turn_.list, n * 8ull, MemoryUse::upload));
     AUSPEX_TRY(make(rows_, n * sizeof(gpu::Row), MemoryUse::device));
     AUSPEX_TRY(make(counts_, 12, MemoryUse::device));
-    AUSPEX_TRY(make(logits_, logits_bytes, MemoryUse::device));
-    AUSPEX_TRY(make(partials_, uint64_t(n) * vocab_chunks(vocab) * sizeof(gpu::VocabChoice), MemoryUse::device));
+    AUSPEX_TRY(make(bests_, bests_bytes, MemoryUse::device));
     AUSPEX_TRY(make(choices_, n * sizeof(gpu::VocabChoice), MemoryUse::device));
     AUSPEX_TRY(make(state_, sizeof(gpu::SlotState), MemoryUse::upload));
     AUSPEX_TRY(make(round_slots_, sizeof(gpu::RoundSlot), MemoryUse::upload));
@@ -99,17 +99,14 @@ Status PassMeter::prepare(const PassRequest& request, std::span<const PageChange
 
 void PassMeter::record_pass(Recorder& to, const PassRequest& request) {
     const LlamaModel& llama = model(request);
-    const uint32_t n = request.n_rows, vocab = llama.config().vocab_size;
+    const uint32_t n = request.n_rows;
     const Pass pass = {.rows = rows_.view(), .counts = counts_.view(), .n_rows = n, .kind = request.kind};
     llama.record_embedding(to, pass);
     llama.record_layers(to, pass, 0, llama.config().n_layers);
     if (request.kind == PassKind::prompt) return;
-    llama.record_head(to, logits_.view(), {.n = n, .logits_stride = vocab});
+    const uint32_t n_bests = llama.record_best_head(to, {bests_.view(), state_.view(), round_slots_.view(), n, 1}, {.n = n});
     to.cmd.stage("sampling");
-    record_vocab_partials(to, logits_.view(), state_.view(), round_slots_.view(), partials_.view(),
-                          {.vocab = vocab, .n_rows = n, .rows_per_slot = n, .first_offset = 1, .of_draft = false});
-    to.cmd.barrier();
-    record_pick(to, partials_.view(), choices_.view(), n, vocab);
+    record_pick_best(to, bests_.view(), choices_.view(), n, n_bests);
     to.cmd.barrier();
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/platform.h"
 #include "kernels/gate_up.h"
+#include "kernels/normed_matvec.h"
 #include "kernels/random_fill.h"
 #include "tensor/upload.h"
 

@@ -1,0 +1,42 @@
+// Records the norm and the product, and what is kept of it.
+#include "kernels/normed_matvec.h"
+
+#include "kernels/matvec_family.h"
+#include "shared/normed_matvec_args.h"
+
+namespace auspex {
+
+namespace {
+MatvecKernel normed_kernel(Recorder& to, const Tensor& weight, uint32_t n_rows, bool bests) {
+    return matvec_kernel(to, "normed_matvec", weight, n_rows, 7, sizeof(gpu::NormedMatvecArgs), {bests ? 1u : 0u});
+}
+} // namespace
+
+void record_normed_matvec(Recorder& to, const Tensor& weight, const NormedRows& rows, BufferView y, uint32_t y_stride, uint32_t y_first) {
+    const MatvecKernel kernel = normed_kernel(to, weight, rows.n_rows, false);
+    if (!kernel.kernel) return;
+    gpu::NormedMatvecArgs common = {};
+    set_rows(common, y_stride, rows);
+    for_each_shard(to, kernel, weight, rows.n_rows, y_first, common, [&](Groups grid, const gpu::NormedMatvecArgs& args, BufferView shard) {
+        to.cmd.dispatch(*kernel.kernel, grid, args, {shard, rows.x, y, rows.weight, y, y, y});
+    });
+}
+
+uint32_t record_best_tokens(Recorder& to, const Tensor& weight, const NormedRows& rows, const BestTokens& out) {
+    const MatvecKernel kernel = normed_kernel(to, weight, rows.n_rows, true);
+    if (!kernel.kernel) return 1;
+    gpu::NormedMatvecArgs common = {};
+    set_rows(common, 0, rows);
+    common.rows_per_slot = out.rows_per_slot;
+    common.first_offset = out.first_offset;
+    for (const Shard& shard : weight.shards) common.n_bests += ceil_div(shard.n_rows, kernel.group_outs);
+    uint32_t first = 0;
+    for_each_shard(to, kernel, weight, rows.n_rows, 0, common, [&](Groups grid, gpu::NormedMatvecArgs args, BufferView shard) {
+        args.first_best = first;
+        first += ceil_div(args.n_out, kernel.group_outs);
+        to.cmd.dispatch(*kernel.kernel, grid, args, {shard, rows.x, out.bests, rows.weight, out.bests, out.state, out.round_slots});
+    });
+    return common.n_bests;
+}
+
+} // namespace auspex

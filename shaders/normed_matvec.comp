@@ -1,0 +1,61 @@
+// The mat-vec family's member behind an RMSNorm. Sums are written; or, of a head whose logits nobody needs, only the best token
+// of a workgroup's outputs for each row (BESTS). Its key is the logit, or logit / T plus coupled Gumbel noise.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "shared/normed_matvec_args.h"
+#include "shared/weight_format.h"
+
+layout(constant_id = 6) const uint BESTS = 0;
+layout(push_constant) uniform Push { NormedMatvecArgs args; };
+#define NORM
+#include "include/dots.glsl"
+#include "include/random.glsl"
+#include "include/vocab.glsl"
+
+layout(std430, binding = kMatvecY) writeonly buffer Y { float y[]; };
+layout(std430, binding = kNormedBests) writeonly buffer Bests { BestToken bests[]; };
+layout(std430, binding = kNormedState) readonly buffer State { SlotState state[]; };
+layout(std430, binding = kNormedRoundSlots) readonly buffer RoundSlots { RoundSlot round_slots[]; };
+
+void main() {
+#include "include/dot_rows.glsl"
+    if (BESTS == 0u) {
+        [[unroll]] for (int o = 0; o < kHeld; ++o) {
+            uint out_index = out0 + first_out + o;
+            if (!writes || out_index >= args.n_out) continue;
+            [[unroll]] for (int r = 0; r < ROWS; ++r)
+                if (row0 + r < args.n_rows) y[(row0 + r) * args.y_stride + args.first_out + out_index] = acc[o * ROWS + r];
+        }
+        return;
+    }
+    uint in_shard = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+    [[unroll]] for (int r = 0; r < ROWS; ++r) {
+        uint row = min(row0 + r, args.n_rows - 1u);
+        uint entry = row / args.rows_per_slot;
+        float temperature = 0.0; // of entries that do not take part, too
+        uint position = 0u;
+        uvec2 seed = uvec2(0u);
+        if (round_slots[entry].live != 0u) {
+            uint slot = round_slots[entry].slot;
+            temperature = state[slot].temperature;
+            position = round_slots[entry].start + args.first_offset + row % args.rows_per_slot;
+            seed = uvec2(state[slot].seed_low, state[slot].seed_high);
+        }
+        float best = kLowest;
+        uint best_id = kNoToken;
+        [[unroll]] for (int o = 0; o < kHeld; ++o) {
+            uint out_index = out0 + first_out + o;
+            if (out_index >= args.n_out) continue;
+            uint id = args.first_out + out_index;
+            precise float key = acc[o * ROWS + r];
+            if (temperature != 0.0) {
+                precise float z = key * (1.0 / temperature);
+                key = gumbel_key(z, philox(uvec4(position, kPurposeCoupled, 0u, id / 4u), seed)[id % 4u]);
+            }
+            take_better(best, best_id, key, id);
+        }
+        team_best(best, best_id);
+        if (gl_LocalInvocationIndex == 0u && row0 + r < args.n_rows && in_shard * TEAMS * OUTS < args.n_out)
+            bests[row * args.n_bests + args.first_best + in_shard] = BestToken(best, best_id);
+    }
+}

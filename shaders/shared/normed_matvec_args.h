@@ -1,0 +1,23 @@
+// normed_matvec: matvec of what an RMSNorm makes of x. As the head of a round that needs no logits it writes per row the best
+// token of each workgroup's outputs instead of the sums, for pick.
+#ifndef NORMED_MATVEC_ARGS_H
+#define NORMED_MATVEC_ARGS_H
+#include "matvec_args.h"
+#include "vocab_args.h"
+SHARED_BEGIN
+
+SHARED_CONST uint kNormedBests = 4u;      // (n_rows, n_bests) BestToken
+SHARED_CONST uint kNormedState = 5u;      // (slots) SlotState, of which none is sampled but coupled
+SHARED_CONST uint kNormedRoundSlots = 6u; // (batch) RoundSlot
+
+// Rows of batch entry b are b · rows_per_slot …; row j chooses the token of position start + first_offset + j.
+struct NormedMatvecArgs {
+    MATVEC_MEMBERS
+    uint rows_per_slot;
+    uint first_offset;
+    uint first_best; // of the shard's first workgroup
+    uint n_bests;    // of a row: workgroups of all shards
+};
+
+SHARED_END
+#endif
