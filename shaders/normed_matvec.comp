@@ -17,6 +17,10 @@ layout(std430, binding = kNormedBests) writeonly buffer Bests { BestToken bests[
 layout(std430, binding = kNormedState) readonly buffer State { SlotState state[]; };
 layout(std430, binding = kNormedRoundSlots) readonly buffer RoundSlots { RoundSlot round_slots[]; };
 
+// An invocation's own sums, so that what follows is a loop: compilers take long over 16 copies of it.
+const uint kKept = uint(kHeld * ROWS);
+shared float sums[BESTS == 0u ? 1u : gl_WorkGroupSize.x * kKept];
+
 void main() {
 #include "include/dot_rows.glsl"
     if (BESTS == 0u) {
@@ -28,9 +32,11 @@ void main() {
         }
         return;
     }
+    uint own = gl_LocalInvocationIndex * kKept;
+    [[unroll]] for (int i = 0; i < kHeld * ROWS; ++i) sums[own + i] = acc[i];
     uint in_shard = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
-    [[unroll]] for (int r = 0; r < ROWS; ++r) {
-        uint row = min(row0 + r, args.n_rows - 1u);
+    for (uint r = 0u; r < ROWS && row0 + r < args.n_rows; ++r) {
+        uint row = row0 + r;
         uint entry = row / args.rows_per_slot;
         float temperature = 0.0; // of entries that do not take part, too
         uint position = 0u;
@@ -43,11 +49,11 @@ void main() {
         }
         float best = kLowest;
         uint best_id = kNoToken;
-        [[unroll]] for (int o = 0; o < kHeld; ++o) {
+        for (uint o = 0u; o < kHeld; ++o) {
             uint out_index = out0 + first_out + o;
             if (out_index >= args.n_out) continue;
             uint id = args.first_out + out_index;
-            precise float key = acc[o * ROWS + r];
+            precise float key = sums[own + o * ROWS + r];
             if (temperature != 0.0) {
                 precise float z = key * (1.0 / temperature);
                 key = gumbel_key(z, philox(uvec4(position, kPurposeCoupled, 0u, id / 4u), seed)[id % 4u]);
@@ -55,7 +61,7 @@ void main() {
             take_better(best, best_id, key, id);
         }
         team_best(best, best_id);
-        if (gl_LocalInvocationIndex == 0u && row0 + r < args.n_rows && in_shard * TEAMS * OUTS < args.n_out)
+        if (gl_LocalInvocationIndex == 0u && in_shard * TEAMS * OUTS < args.n_out)
             bests[row * args.n_bests + args.first_best + in_shard] = BestToken(best, best_id);
     }
 }

@@ -74,7 +74,9 @@ class BestTokens : public BestTokensTest, public ::testing::WithParamInterface<V
 TEST_P(BestTokens, are_what_logits_lead_to) {
     std::vector<float> values = random_floats(size_t{kVocab} * kCols, 1);
     const Tensor plain = tensor(values, kVocab, kCols, DType::bf16, kShard);
-    for (const auto& [rows, per_slot] : {std::pair{1u, 1u}, {6u, 1u}, {10u, 5u}, {20u, 2u}}) expect_same(kernels(GetParam()), plain, rows, per_slot);
+    for (const auto& [rows, per_slot] : {std::pair{1u, 1u}, {6u, 1u}, {6u, 3u}}) expect_same(kernels(GetParam()), plain, rows, per_slot);
+    if (GetParam() != Variant::native) return; // compiling takes long
+    for (const auto& [rows, per_slot] : {std::pair{10u, 5u}, {20u, 2u}}) expect_same(kernels(GetParam()), plain, rows, per_slot);
     std::vector<float> decoded;
     expect_same(kernels(GetParam()), quantized_tensor(decoded, kVocab, kCols, DType::q4_0, 2, kShard), 6, 3);
 }
@@ -92,6 +94,19 @@ TEST_P(BestTokens, give_ties_to_the_lowest_id) {
         const auto found = choose(kernels(GetParam()), tensor(values, kVocab, kCols, DType::bf16, kShard), in.rows, entries, 1, false);
         EXPECT_EQ(found[0].best_id, low);
     }
+}
+
+// Workgroups have room for more outputs than a shard's end leaves them. With noise of its own a repeated last row would often win.
+TEST_P(BestTokens, end_with_the_last_token) {
+    constexpr uint32_t kRows = 12;
+    std::vector<float> values = random_floats(size_t{kVocab} * kCols, 1, 0.001f), row = random_floats(kCols, 9), x;
+    for (uint32_t r = 0; r < kRows; ++r) x.insert(x.end(), row.begin(), row.end());
+    Normed in = normed(x, kCols);
+    for (uint32_t i = 0; i < kCols; ++i) values[size_t{kVocab - 1} * kCols + i] = row[i] * in.norm_weights[i];
+    Entries entries;
+    for (uint32_t r = 0; r < kRows; ++r) entries.add(1.0f);
+    for (const gpu::VocabChoice& choice : choose(kernels(GetParam()), tensor(values, kVocab, kCols, DType::bf16, kShard), in.rows, entries, 1, false))
+        EXPECT_EQ(choice.best_id, kVocab - 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(, BestTokens, ::testing::Values(Variant::native, Variant::shuffles, Variant::shared, Variant::lanes_32),

@@ -1,5 +1,6 @@
 // The fused attention input has the bits of its parts, which have tests of their own against the reference, in q and in
 // every byte of the caches.
+#include "kernels/normed_matvec.h"
 #include "kernels/qkv.h"
 
 #include "kernels/cache_fixture.h"
