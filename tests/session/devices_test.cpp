@@ -41,7 +41,7 @@ struct Bits {
 Bits bits_of(Engine& engine) {
     Bits bits;
     bits.answers = run_jobs(engine, jobs());
-    auto id = engine.create_sequence({random_prompt(100, kVocab, 9), 3, {}, 0, true});
+    auto id = engine.create_sequence({random_prompt(100, kVocab, 9), 3, keeping_logits(), 0, true});
     drive(engine);
     bits.logits = last_logits(engine);
     const LiveSequence& sequence = *engine.scheduler().find(id.value());

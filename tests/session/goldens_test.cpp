@@ -45,7 +45,7 @@ TEST_P(Goldens, logits_and_greedy_tokens) {
         const auto ids = golden["ids"].get<std::vector<uint32_t>>();
         EXPECT_EQ(engine->tokenize(golden["prompt"].get<std::string>(), true).value(), ids);
         const auto& last = golden[GetParam().model]["last_prompt_logits"];
-        run_job(*engine, {.prompt = ids, .max_tokens = 1});
+        run_job(*engine, {.prompt = ids, .max_tokens = 1, .transforms = keeping_logits()});
         const auto logits = last_logits(*engine);
         for (size_t i = 0; i < 16; ++i) {
             const double error = std::abs(static_cast<double>(logits[last["id"][i].get<uint32_t>()]) - last["logit"][i].get<double>());
@@ -90,7 +90,7 @@ TEST(CacheTypes, keep_the_logits_close) {
             ASSERT_TRUE(engine);
             const auto prompts = bundled_prompts(*engine);
             for (size_t i = 0; i < prompts.size(); i += 4) { // of the goldens, of code, of long and of odd ones
-                run_job(*engine, {.prompt = prompts[i], .max_tokens = 1});
+                run_job(*engine, {.prompt = prompts[i], .max_tokens = 1, .transforms = keeping_logits()});
                 logits[type].push_back(last_logits(*engine));
             }
         }

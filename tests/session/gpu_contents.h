@@ -84,7 +84,14 @@ inline std::vector<std::byte> cache_rows(Engine& engine, const LlamaModel& model
     return cache_rows(engine.device(), model.cache(), slot, n_rows);
 }
 
-// The logits of the last round, if its batch had one entry without drafts.
+// Greedy, in rounds that write logits: a bias wants them, and one of zero changes none.
+inline SamplingParams keeping_logits() {
+    SamplingParams sampling;
+    sampling.biases = {{0, 0.0f}};
+    return sampling;
+}
+
+// The logits of the last round, if it wrote them and its batch had one entry without drafts.
 inline std::vector<float> last_logits(Engine& engine) {
     return read_back<float>(engine.device(), engine.buffers().target_logits.view(0, engine.target().config().vocab_size * 4));
 }

@@ -35,7 +35,7 @@ TEST(Score, chunks_change_no_bit_and_generation_saw_the_same) {
     auto engine = make_engine(pair(2, 150));
     ASSERT_TRUE(engine);
     // One prompt token: every row of this sequence was made by the row family, as scores are.
-    const Answer answer = run_job(*engine, {.prompt = {7}, .max_tokens = 100});
+    const Answer answer = run_job(*engine, {.prompt = {7}, .max_tokens = 100, .transforms = keeping_logits()});
     const std::vector<float> seen = last_logits(*engine); // of the row that gave the last token
     std::vector<uint32_t> tokens = {7};
     tokens.insert(tokens.end(), answer.tokens.begin(), answer.tokens.end());
