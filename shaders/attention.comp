@@ -1,14 +1,23 @@
-// One team per (split, KV head, row). A lane owns PAIRS pairs of dimensions of q, K and V, so that heads are read in one
-// piece; keys go in tiles of 8, whose scores lie in the first 8 lanes (and repeat in the others), and the softmax runs
-// online between tiles. Splits and tiles lie at absolute positions, so a row walks the same ones in any company.
+// One team per (split, KV head, tile_rows neighbouring rows). A lane owns PAIRS pairs of dimensions of q, K and V, so that heads are
+// read in one piece; keys go in tiles of 8, whose scores end up in 8 groups of lanes, and the softmax runs online between tiles. Splits and tiles lie at absolute positions, so a row walks the same ones in any company.
+// Rows that follow each other in one slot share what is read of K and V, QUERIES query heads at a time; where the rows of a team
+// do not, it takes them in turns.
 // COMBINES: the team that is done last with a row's head joins its splits, in their order, as combine.comp would.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #include "shared/attention_args.h"
 
 layout(local_size_x_id = 0) in;
+#ifdef UNROLLED
+const uint LANES = 8; // else loops over what a lane holds would stay
+const uint HEAD_DIM = UNROLLED_HEAD_DIM;
+const uint QUERIES = UNROLLED_QUERIES;
+#else
 layout(constant_id = 0) const uint LANES = 8; // at least TILE
 layout(constant_id = 1) const uint HEAD_DIM = 64;
+layout(constant_id = 5) const uint QUERIES = 2;
+#endif
 layout(constant_id = 2) const uint GROUP = 2; // query heads per KV head
 layout(constant_id = 3) const uint CACHE_TYPE = 0;
 layout(constant_id = 4) const uint COMBINES = 0;
@@ -32,7 +41,7 @@ const uint HEAD_PAIRS = HEAD_DIM / 2u;
 const uint PAIRS = (HEAD_PAIRS + LANES - 1u) / LANES; // a lane owns pairs lane · PAIRS …; lanes beyond the head own none
 const float kLowest = -3.402823466e38;
 
-const uint BLOCKS = CACHE_TYPE == kCacheQ8 ? HEAD_DIM / kCacheBlock : 1u; // scales of a key; a lane's pairs share one
+const uint BLOCKS = HEAD_DIM < kCacheBlock ? 1u : HEAD_DIM / kCacheBlock; // scales of a key of a q8_0 cache; a lane's pairs share one
 
 // Two codes of a word: the lower or the upper ones.
 vec2 code_pair(uint word, uint upper) {
@@ -42,45 +51,45 @@ vec2 code_pair(uint word, uint upper) {
 // The scale of the block that the lane's pairs lie in, of the key that lane t loaded.
 #define BROADCAST_SCALE(scales, t, scale)                                                                              \
     float scale = lane_broadcast(scales[0], t);                                                                        \
-    for (uint b = 1u; b < BLOCKS; ++b) {                                                                               \
+    [[unroll]] for (uint b = 1u; b < BLOCKS; ++b) {                                                                    \
         float other = lane_broadcast(scales[b], t);                                                                    \
         if (b == first_pair / (kCacheBlock / 2u)) scale = other;                                                       \
     }
 
 // The pairs that `lane` owns of the head that begins at `element` of a cache.
 #ifdef WIDE
-#define LOAD_PAIRS(cache, element, pairs)                                                                              \
-    for (uint i = 0u; i < PAIRS; ++i) {                                                                                \
+#define LOAD_PAIRS(cache, element, pairs, at)                                                                          \
+    [[unroll]] for (uint i = 0u; i < PAIRS; ++i) {                                                                     \
         uint pair = min(lane * PAIRS + i, HEAD_PAIRS - 1u);                                                            \
         if (CACHE_TYPE == kCacheF32) {                                                                                 \
-            pairs[i] = uintBitsToFloat(unpackUint2x32(cache[(element) / 2u + pair]));                                  \
+            pairs[(at) + i] = uintBitsToFloat(unpackUint2x32(cache[(element) / 2u + pair]));                           \
         } else if (i % 2u == 0u || PAIRS % 2u != 0u) {                                                                 \
             uvec2 w = unpackUint2x32(cache[(element) / 4u + pair / 2u]);                                               \
-            pairs[i] = unpackHalf2x16(PAIRS % 2u != 0u && pair % 2u != 0u ? w.y : w.x);                                \
-            if (PAIRS % 2u == 0u) pairs[i + 1u] = unpackHalf2x16(w.y);                                                 \
+            pairs[(at) + i] = unpackHalf2x16(PAIRS % 2u != 0u && pair % 2u != 0u ? w.y : w.x);                         \
+            if (PAIRS % 2u == 0u) pairs[(at) + i + 1u] = unpackHalf2x16(w.y);                                          \
         }                                                                                                              \
     }
-#define LOAD_CODES(cache, element, scale, pairs)                                                                       \
-    for (uint i = 0u; i < PAIRS; ++i) {                                                                                \
+#define LOAD_CODES(cache, element, scale, pairs, at)                                                                   \
+    [[unroll]] for (uint i = 0u; i < PAIRS; ++i) {                                                                     \
         uvec2 w = unpackUint2x32(cache[(element) / 8u + first_pair / 4u + i / 4u]);                                    \
         uint pair = (PAIRS < 4u ? first_pair + i : i) % 4u;                                                            \
-        pairs[i] = scale * code_pair(pair < 2u ? w.x : w.y, pair % 2u);                                                \
+        pairs[(at) + i] = scale * code_pair(pair < 2u ? w.x : w.y, pair % 2u);                                         \
     }
 uint cache_word(uint64_t two, uint word) { return word % 2u == 0u ? unpackUint2x32(two).x : unpackUint2x32(two).y; }
 #define SCALE_WORD(at, b) cache_word(k_cache[(at) / 2u + (b) / 2u], BLOCKS == 1u ? (at) : (b))
 #else
-#define LOAD_PAIRS(cache, element, pairs)                                                                              \
-    for (uint i = 0u; i < PAIRS; ++i) {                                                                                \
+#define LOAD_PAIRS(cache, element, pairs, at)                                                                          \
+    [[unroll]] for (uint i = 0u; i < PAIRS; ++i) {                                                                     \
         uint pair = min(lane * PAIRS + i, HEAD_PAIRS - 1u);                                                            \
         if (CACHE_TYPE == kCacheF32)                                                                                   \
-            pairs[i] = uintBitsToFloat(uvec2(cache[(element) + 2u * pair], cache[(element) + 2u * pair + 1u]));        \
+            pairs[(at) + i] = uintBitsToFloat(uvec2(cache[(element) + 2u * pair], cache[(element) + 2u * pair + 1u])); \
         else                                                                                                           \
-            pairs[i] = unpackHalf2x16(cache[(element) / 2u + pair]);                                                   \
+            pairs[(at) + i] = unpackHalf2x16(cache[(element) / 2u + pair]);                                            \
     }
-#define LOAD_CODES(cache, element, scale, pairs)                                                                       \
-    for (uint i = 0u; i < PAIRS; ++i) {                                                                                \
+#define LOAD_CODES(cache, element, scale, pairs, at)                                                                   \
+    [[unroll]] for (uint i = 0u; i < PAIRS; ++i) {                                                                     \
         uint w = cache[(element) / 4u + first_pair / 2u + i / 2u];                                                     \
-        pairs[i] = scale * code_pair(w, (PAIRS < 2u ? first_pair : i) % 2u);                                           \
+        pairs[(at) + i] = scale * code_pair(w, (PAIRS < 2u ? first_pair : i) % 2u);                                    \
     }
 #define SCALE_WORD(at, b) k_cache[(at) + (b)]
 #endif
@@ -94,38 +103,109 @@ void write_y(uint r, uint head, uint pair, vec2 weighed, float total) {
     y[at + 1u] = v.y;
 }
 
-void main() {
-    uint r = gl_WorkGroupID.z;
-    uint kv_head = gl_WorkGroupID.y;
-    uint position = rows[r].position;
-    uint split_begin = gl_WorkGroupID.x * args.split;
-    if (rows[r].live == 0u || split_begin > position) return;
-    uint slot = rows[r].slot;
-    uint prefix_len = rows[r].prefix_len;
-    uint split_end = min(split_begin + args.split, position + 1u);
+// A lane's parts of 8 sums become one sum: of key lane / SHARE of the tile. While lanes hold several, each half of them keeps
+// half, so that an exchange serves two sums; the additions are those of lane_sum.
+const uint SHARE = LANES / TILE; // lanes that hold the same key's
+float tile_sums(in float parts[TILE]) {
     uint lane = lane_index();
-    uint own_key = lane % TILE; // of a tile: whose score this lane keeps
+#define TILE_LEVEL(level)                                                                                              \
+    {                                                                                                                  \
+        bool upper = (lane & (LANES >> (level + 1u))) != 0u;                                                           \
+        [[unroll]] for (uint i = 0u; i < (TILE >> (level + 1u)); ++i) {                                                \
+            float kept = upper ? parts[i + (TILE >> (level + 1u))] : parts[i];                                         \
+            float given = upper ? parts[i] : parts[i + (TILE >> (level + 1u))];                                        \
+            precise float sum = kept + lane_exchange(given, LANES >> (level + 1u));                                    \
+            parts[i] = sum;                                                                                            \
+        }                                                                                                              \
+    }
+    TILE_LEVEL(0u)
+    TILE_LEVEL(1u)
+    TILE_LEVEL(2u)
+    precise float sum = parts[0];
+    if (SHARE > 4u) sum = sum + lane_exchange(sum, 4u);
+    if (SHARE > 2u) sum = sum + lane_exchange(sum, 2u);
+    if (SHARE > 1u) sum = sum + lane_exchange(sum, 1u);
+    return sum;
+}
+
+uint n_splits_of(uint r) { return rows[r].position / args.split + 1u; }
+
+// Keys are where their positions say, and so are those of the rows before.
+bool in_chain(uint r) { return rows[r].kv_index == rows[r].position; }
+
+// The keys of a tile one by one, written out: spirv-opt unrolls no loop that holds another in a branch.
+#define FOR_TILE(KEY) KEY(0u) KEY(1u) KEY(2u) KEY(3u) KEY(4u) KEY(5u) KEY(6u) KEY(7u)
+#define LOAD_K(t)                                                                                                      \
+    {                                                                                                                  \
+        uint element = lane_broadcast(own_k, t * SHARE);                                                               \
+        if (CACHE_TYPE == kCacheQ8) {                                                                                  \
+            BROADCAST_SCALE(k_scale, t * SHARE, scale)                                                                 \
+            LOAD_CODES(k_cache, element, scale, k, t * PAIRS)                                                          \
+        } else {                                                                                                       \
+            LOAD_PAIRS(k_cache, element, k, t * PAIRS)                                                                 \
+        }                                                                                                              \
+    }
+#define WEIGH_V(t)                                                                                                     \
+    {                                                                                                                  \
+        uint element = lane_broadcast(own_v, t * SHARE);                                                               \
+        vec2 v[PAIRS];                                                                                                 \
+        if (CACHE_TYPE == kCacheQ8) {                                                                                  \
+            BROADCAST_SCALE(v_scale, t * SHARE, scale)                                                                 \
+            LOAD_CODES(v_cache, element, scale, v, 0u)                                                                 \
+        } else {                                                                                                       \
+            LOAD_PAIRS(v_cache, element, v, 0u)                                                                        \
+        }                                                                                                              \
+        [[unroll]] for (uint h = 0u; h < QUERIES; ++h) {                                                               \
+            float weight = lane_broadcast(p[h], t * SHARE);                                                            \
+            bool weighs = tile + t < keys_end[h]; /* masked keys are never weighed: their V may be anything */         \
+            [[unroll]] for (uint i = 0u; i < PAIRS; ++i) {                                                             \
+                precise vec2 sum = fma(vec2(weight), v[i], out_acc[h * PAIRS + i]);                                    \
+                out_acc[h * PAIRS + i] = weighs ? sum : out_acc[h * PAIRS + i];                                        \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+
+// Queries first … end - 1, at most QUERIES, over their keys of one split. Query i is head i % GROUP of the KV head's, of row
+// row0 + i / GROUP. The rows are of one slot, and a chain if several.
+void attend(uint row0, uint first, uint end) {
+    uint kv_head = gl_WorkGroupID.y;
+    uint split_begin = gl_WorkGroupID.x * args.split;
+    uint keys_end[QUERIES]; // of the split, for each query; split_begin: none
+    uint last_end = split_begin;
+    uint last = row0; // the row that sees the most keys
+    [[unroll]] for (uint h = 0u; h < QUERIES; ++h) {
+        uint row = row0 + min(first + h, end - 1u) / GROUP;
+        uint position = rows[row].position;
+        bool takes_part = first + h < end && rows[row].live != 0u && position >= split_begin;
+        keys_end[h] = takes_part ? min(split_begin + args.split, position + 1u) : split_begin;
+        if (keys_end[h] > last_end) last = row;
+        last_end = max(last_end, keys_end[h]);
+    }
+    uint slot = rows[last].slot;
+    uint prefix_len = rows[last].prefix_len;
+    uint lane = lane_index();
+    uint own_key = lane / SHARE; // of a tile: whose score this lane keeps
     bool owns = lane * PAIRS < HEAD_PAIRS;
     uint first_pair = min(lane * PAIRS, HEAD_PAIRS - PAIRS);
 
-    vec2 q[GROUP * PAIRS];
-    precise vec2 out_acc[GROUP * PAIRS];
-    float running_max[GROUP];
-    precise float running_sum[GROUP];
-    for (uint g = 0u; g < GROUP; ++g) {
-        running_max[g] = kLowest;
-        running_sum[g] = 0.0;
-        uint head = r * (args.n_heads + 2u * args.n_kv_heads) + kv_head * GROUP + g;
-        for (uint i = 0u; i < PAIRS; ++i) {
-            q[g * PAIRS + i] = owns ? qkv[head * HEAD_PAIRS + lane * PAIRS + i] : vec2(0.0);
-            out_acc[g * PAIRS + i] = vec2(0.0);
+    vec2 q[QUERIES * PAIRS];
+    precise vec2 out_acc[QUERIES * PAIRS];
+    float running_max[QUERIES];
+    precise float running_sum[QUERIES];
+    [[unroll]] for (uint h = 0u; h < QUERIES; ++h) {
+        running_max[h] = kLowest;
+        running_sum[h] = 0.0;
+        uint query = min(first + h, end - 1u);
+        uint head = (row0 + query / GROUP) * (args.n_heads + 2u * args.n_kv_heads) + kv_head * GROUP + query % GROUP;
+        [[unroll]] for (uint i = 0u; i < PAIRS; ++i) {
+            q[h * PAIRS + i] = owns ? qkv[head * HEAD_PAIRS + lane * PAIRS + i] : vec2(0.0);
+            out_acc[h * PAIRS + i] = vec2(0.0);
         }
     }
 
-    for (uint tile = split_begin; tile < split_end; tile += TILE) {
-        bool valid = tile + own_key < split_end;
-        uint j = min(tile + own_key, split_end - 1u); // a masked key repeats the last one; its weight is 0
-        uint kv_index = j < prefix_len ? j : rows[r].path[j - prefix_len];
+    for (uint tile = split_begin; tile < last_end; tile += TILE) {
+        uint j = min(tile + own_key, last_end - 1u); // a masked key repeats the last one; its weight is 0
+        uint kv_index = j < prefix_len ? j : rows[last].path[j - prefix_len];
         uint page = pages[slot * args.pages_per_slot + (kv_index >> args.page_bits)];
         uint in_page = kv_index & ((1u << args.page_bits) - 1u);
         uint first_token = (kv_head * args.n_pages + page) << args.page_bits;
@@ -137,93 +217,71 @@ void main() {
             uint at = first_token * cache_scale_words(kCacheQ8, true, HEAD_DIM);
             own_k += 4u * at;
             at += ((first_token + (1u << args.page_bits)) * cache_element_words(kCacheQ8, HEAD_DIM)) + in_page * BLOCKS;
-            for (uint b = 0u; b < BLOCKS; ++b) {
+            [[unroll]] for (uint b = 0u; b < BLOCKS; ++b) {
                 uint both = SCALE_WORD(at, b);
                 k_scale[b] = decode_scale(both & 0xffffu);
                 v_scale[b] = decode_scale(both >> 16);
             }
         }
 
-        float score[GROUP];
-        for (uint t = 0u; t < TILE; ++t) {
-            uint element = lane_broadcast(own_k, t);
-            vec2 k[PAIRS];
-            if (CACHE_TYPE == kCacheQ8) {
-                BROADCAST_SCALE(k_scale, t, scale)
-                LOAD_CODES(k_cache, element, scale, k)
-            } else {
-                LOAD_PAIRS(k_cache, element, k)
-            }
-            for (uint g = 0u; g < GROUP; ++g) {
+        vec2 k[TILE * PAIRS];
+        FOR_TILE(LOAD_K)
+        precise float p[QUERIES];
+        [[unroll]] for (uint h = 0u; h < QUERIES; ++h) {
+            float parts[TILE];
+            [[unroll]] for (uint t = 0u; t < TILE; ++t) {
                 precise float dot_kq = 0.0;
-                for (uint i = 0u; i < PAIRS; ++i) {
-                    dot_kq = fma(q[g * PAIRS + i].x, k[i].x, dot_kq);
-                    dot_kq = fma(q[g * PAIRS + i].y, k[i].y, dot_kq);
+                [[unroll]] for (uint i = 0u; i < PAIRS; ++i) {
+                    dot_kq = fma(q[h * PAIRS + i].x, k[t * PAIRS + i].x, dot_kq);
+                    dot_kq = fma(q[h * PAIRS + i].y, k[t * PAIRS + i].y, dot_kq);
                 }
-                float sum = lane_sum(owns ? dot_kq : 0.0);
-                if (t == own_key) score[g] = sum;
+                parts[t] = owns ? dot_kq : 0.0;
             }
-        }
-        precise float p[GROUP];
-        for (uint g = 0u; g < GROUP; ++g) {
-            precise float scaled = score[g] * args.scale;
+            precise float scaled = tile_sums(parts) * args.scale;
+            bool valid = tile + own_key < keys_end[h];
             float s = valid ? scaled : kLowest;
-            float new_max = max(running_max[g], lane_max(s));
-            p[g] = valid ? exp(s - new_max) : 0.0;
-            precise float tile_sum = p[g]; // over the 8 keys; lanes that share a key hold the same
-            tile_sum = tile_sum + lane_exchange(tile_sum, 4u);
-            tile_sum = tile_sum + lane_exchange(tile_sum, 2u);
-            tile_sum = tile_sum + lane_exchange(tile_sum, 1u);
-            precise float keep = exp(running_max[g] - new_max);
-            running_sum[g] = fma(running_sum[g], keep, tile_sum);
-            running_max[g] = new_max;
-            for (uint i = 0u; i < PAIRS; ++i) out_acc[g * PAIRS + i] *= keep;
+            float new_max = max(running_max[h], lane_max(s));
+            p[h] = valid ? exp(s - new_max) : 0.0;
+            precise float tile_sum = p[h]; // over the 8 keys
+            tile_sum = tile_sum + lane_exchange(tile_sum, LANES / 2u);
+            tile_sum = tile_sum + lane_exchange(tile_sum, LANES / 4u);
+            tile_sum = tile_sum + lane_exchange(tile_sum, LANES / 8u);
+            precise float keep = tile < keys_end[h] ? exp(running_max[h] - new_max) : 1.0;
+            running_sum[h] = fma(running_sum[h], keep, tile_sum);
+            running_max[h] = new_max;
+            [[unroll]] for (uint i = 0u; i < PAIRS; ++i) out_acc[h * PAIRS + i] *= keep;
         }
-        for (uint t = 0u; t < TILE; ++t) {
-            if (tile + t < split_end) { // masked keys are never weighed: their V may be anything
-                uint element = lane_broadcast(own_v, t);
-                vec2 v[PAIRS];
-                if (CACHE_TYPE == kCacheQ8) {
-                    BROADCAST_SCALE(v_scale, t, scale)
-                    LOAD_CODES(v_cache, element, scale, v)
-                } else {
-                    LOAD_PAIRS(v_cache, element, v)
-                }
-                for (uint g = 0u; g < GROUP; ++g) {
-                    float weight = lane_broadcast(p[g], t);
-                    for (uint i = 0u; i < PAIRS; ++i) {
-                        precise vec2 sum = fma(vec2(weight), v[i], out_acc[g * PAIRS + i]);
-                        out_acc[g * PAIRS + i] = sum;
-                    }
-                }
+        FOR_TILE(WEIGH_V)
+    }
+
+    [[unroll]] for (uint h = 0u; h < QUERIES; ++h) {
+        uint row = row0 + min(first + h, end - 1u) / GROUP;
+        uint head = kv_head * GROUP + (first + h) % GROUP;
+        bool whole = COMBINES != 0u && n_splits_of(row) == 1u;
+        bool writes = keys_end[h] > split_begin;
+        uint base = partials_of(row, head) + gl_WorkGroupID.x * (HEAD_DIM + 2u);
+        [[unroll]] for (uint i = 0u; i < PAIRS; ++i) {
+            uint pair = lane * PAIRS + i;
+            if (writes && owns && whole) write_y(row, head, pair, out_acc[h * PAIRS + i], running_sum[h]);
+            if (writes && owns && !whole) {
+                partials[base + 2u * pair] = out_acc[h * PAIRS + i].x;
+                partials[base + 2u * pair + 1u] = out_acc[h * PAIRS + i].y;
             }
         }
-    }
-
-    uint n_splits = position / args.split + 1u;
-    if (COMBINES != 0u && n_splits == 1u) {
-        for (uint g = 0u; g < GROUP; ++g)
-            for (uint i = 0u; i < PAIRS && owns; ++i)
-                write_y(r, kv_head * GROUP + g, lane * PAIRS + i, out_acc[g * PAIRS + i], running_sum[g]);
-        return;
-    }
-    for (uint g = 0u; g < GROUP; ++g) {
-        uint base = partials_of(r, kv_head * GROUP + g) + gl_WorkGroupID.x * (HEAD_DIM + 2u);
-        for (uint i = 0u; i < PAIRS && owns; ++i) {
-            uint pair = lane * PAIRS + i;
-            partials[base + 2u * pair] = out_acc[g * PAIRS + i].x;
-            partials[base + 2u * pair + 1u] = out_acc[g * PAIRS + i].y;
-        }
-        if (lane == 0u) {
-            partials[base + HEAD_DIM] = running_max[g];
-            partials[base + HEAD_DIM + 1u] = running_sum[g];
+        if (writes && lane == 0u && !whole) {
+            partials[base + HEAD_DIM] = running_max[h];
+            partials[base + HEAD_DIM + 1u] = running_sum[h];
         }
     }
-    if (COMBINES == 0u) return;
+}
 
+// Of the splits of row r; by all lanes, in every team that has written one of them.
+void combine_if_last(uint r) {
+    uint n_splits = n_splits_of(r);
+    uint kv_head = gl_WorkGroupID.y;
+    uint lane = lane_index();
+    bool owns = lane * PAIRS < HEAD_PAIRS;
     uint counter = r * args.n_kv_heads + kv_head;
-    memoryBarrierBuffer();
-    team_barrier();
     uint n_done = 0u;
     if (lane == 0u) n_done = atomicAdd(done[counter], 1u) + 1u;
     if (lane_broadcast(n_done, 0u) != n_splits) return;
@@ -235,17 +293,36 @@ void main() {
         for (uint s = 0u; s < n_splits; ++s) largest = max(largest, partials[base + s * (HEAD_DIM + 2u) + HEAD_DIM]);
         precise float total = 0.0;
         precise vec2 sums[PAIRS];
-        for (uint i = 0u; i < PAIRS; ++i) sums[i] = vec2(0.0);
+        [[unroll]] for (uint i = 0u; i < PAIRS; ++i) sums[i] = vec2(0.0);
         for (uint s = 0u; s < n_splits; ++s) {
             uint at = base + s * (HEAD_DIM + 2u);
             float weight = exp(partials[at + HEAD_DIM] - largest);
             total = fma(partials[at + HEAD_DIM + 1u], weight, total);
-            for (uint i = 0u; i < PAIRS && owns; ++i) {
-                uint pair = at + 2u * (lane * PAIRS + i);
+            [[unroll]] for (uint i = 0u; i < PAIRS; ++i) {
+                uint pair = at + 2u * min(lane * PAIRS + i, HEAD_PAIRS - 1u);
                 precise vec2 sum = fma(vec2(partials[pair], partials[pair + 1u]), vec2(weight), sums[i]);
                 sums[i] = sum;
             }
         }
-        for (uint i = 0u; i < PAIRS && owns; ++i) write_y(r, kv_head * GROUP + g, lane * PAIRS + i, sums[i], total);
+        [[unroll]] for (uint i = 0u; i < PAIRS; ++i)
+            if (owns) write_y(r, kv_head * GROUP + g, lane * PAIRS + i, sums[i], total);
+    }
+}
+
+void main() {
+    uint row0 = gl_WorkGroupID.z * args.tile_rows;
+    uint n = min(args.tile_rows, args.n_rows - row0);
+    for (uint first = 0u; first < n;) { // chains
+        uint end = first + 1u;
+        while (end < n && rows[row0 + end].slot == rows[row0 + first].slot && in_chain(row0 + end) && in_chain(row0 + first)) ++end;
+        for (uint query = first * GROUP; query < end * GROUP; query += QUERIES) attend(row0, query, min(query + QUERIES, end * GROUP));
+        first = end;
+    }
+    if (COMBINES == 0u) return;
+    memoryBarrierBuffer();
+    team_barrier();
+    for (uint r = row0; r < row0 + n; ++r) {
+        bool split = rows[r].live != 0u && rows[r].position >= gl_WorkGroupID.x * args.split && n_splits_of(r) > 1u;
+        if (split) combine_if_last(r);
     }
 }

@@ -75,10 +75,10 @@ void main() {
         uint draft_splits = (draft_end + args.split - 1u) / args.split;
         counts[kCountsTarget] = (target_end + args.split - 1u) / args.split;
         counts[kCountsTarget + 1u] = args.target_kv_heads;
-        counts[kCountsTarget + 2u] = args.batch * (args.draft_len + 1u);
+        counts[kCountsTarget + 2u] = (args.batch * (args.draft_len + 1u) + args.target_tile_rows - 1u) / args.target_tile_rows;
         counts[kCountsDraftFirst] = draft_splits;
         counts[kCountsDraftFirst + 1u] = args.draft_kv_heads;
-        counts[kCountsDraftFirst + 2u] = 2u * args.batch;
+        counts[kCountsDraftFirst + 2u] = (2u * args.batch + args.draft_first_tile_rows - 1u) / args.draft_first_tile_rows;
         counts[kCountsDraftNext] = draft_splits;
         counts[kCountsDraftNext + 1u] = args.draft_kv_heads;
         counts[kCountsDraftNext + 2u] = args.batch;

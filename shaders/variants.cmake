@@ -43,4 +43,10 @@ foreach(op matvec normed_matvec qkv gate_up)
     endforeach()
   endforeach()
 endforeach()
-auspex_shader(attention.wide SOURCE attention.comp DEFINES SUBGROUP=1 WIDE=1)
+# The same for attention, by the dimension of a head and by how many queries share what is read.
+foreach(head_dim 32 64 128)
+  foreach(queries 1 2 3 4 6)
+    auspex_shader(attention.wide.dim${head_dim}.queries${queries} SOURCE attention.comp UNROLL
+      DEFINES SUBGROUP=1 WIDE=1 UNROLLED=1 UNROLLED_HEAD_DIM=${head_dim} UNROLLED_QUERIES=${queries})
+  endforeach()
+endforeach()

@@ -14,7 +14,8 @@ void record_draft_step(Recorder& to, const LlamaModel& draft, const DraftBuffers
     const uint64_t first_row = gpu::draft_pass_first_row(batch, step);
     Pass pass = {.rows = b.rows.sub(first_row * sizeof(gpu::Row), n_rows * sizeof(gpu::Row)),
                  .counts = first ? b.counts_first : b.counts_next,
-                 .n_rows = n_rows};
+                 .n_rows = n_rows,
+                 .rows_per_slot = rows_per_slot};
     draft.record_embedding(to, pass);
     draft.record_layers(to, pass, 0, draft.config().n_layers);
     const LlamaModel::HeadRows rows = {.n = batch, .first_row = rows_per_slot - 1, .row_step = rows_per_slot};

@@ -1,22 +1,41 @@
 // Records split attention and the combination of its splits.
 #include "kernels/attention.h"
 
+#include "base/checked.h"
 #include "kernels/cache_args.h"
 
 namespace auspex {
 
-void record_attention(Recorder& to, const AttentionShape& shape, BufferView qkv, BufferView rows, BufferView pages,
-                      BufferView k, BufferView v, BufferView partials, uint32_t max_splits, BufferView counts, const CombineBuffers* combine) {
+namespace {
+// Queries that share what is read of K and V; the ".wide" variants are built with these: shaders/variants.cmake has them.
+uint32_t queries_at_once(const Tuning& tuning, uint32_t n_queries, uint32_t group) {
+    if (!tuning.wide) return group;
+    const uint32_t wanted = ceil_div(n_queries, ceil_div(n_queries, 6u));
+    for (uint32_t built : {1u, 2u, 3u, 4u})
+        if (built >= wanted) return built;
+    return 6;
+}
+} // namespace
+
+uint32_t attention_tile_rows(const Tuning& tuning, uint32_t rows_per_slot) {
+    return ceil_div(rows_per_slot, ceil_div(rows_per_slot, tuning.attention_rows)); // tiles of one size, as far as that goes
+}
+
+void record_attention(Recorder& to, const AttentionShape& shape, BufferView qkv, const AttentionRows& rows, BufferView pages,
+                      BufferView k, BufferView v, BufferView partials, uint32_t max_splits, const CombineBuffers* combine) {
+    const uint32_t group = shape.n_heads / shape.n_kv_heads, tile_rows = attention_tile_rows(to.tuning(), rows.rows_per_slot);
+    const uint32_t queries = queries_at_once(to.tuning(), tile_rows * group, group);
     const Kernel* kernel = to.kernel({"attention",
                                       8,
                                       sizeof(gpu::AttentionArgs),
                                       true,
-                                      {to.tuning().lanes, shape.head_dim, shape.n_heads / shape.n_kv_heads,
-                                       cache_type(shape.cache_dtype), combine ? 1u : 0u},
-                                      "attention.wide"});
+                                      {to.tuning().lanes, shape.head_dim, group, cache_type(shape.cache_dtype), combine ? 1u : 0u, queries},
+                                      "attention.wide.dim" + std::to_string(shape.head_dim) + ".queries" + std::to_string(queries)});
     if (!kernel) return;
-    to.cmd.dispatch_indirect(*kernel, counts, attention_args(shape, to.tuning(), max_splits),
-                             {qkv, rows, pages, k, v, partials, combine ? combine->y : partials, combine ? combine->done : partials});
+    gpu::AttentionArgs args = attention_args(shape, to.tuning(), max_splits, rows.n_rows);
+    args.tile_rows = tile_rows;
+    to.cmd.dispatch_indirect(*kernel, rows.counts, args,
+                             {qkv, rows.rows, pages, k, v, partials, combine ? combine->y : partials, combine ? combine->done : partials});
 }
 
 void record_combine(Recorder& to, const AttentionShape& shape, BufferView partials, BufferView rows, BufferView y,

@@ -19,11 +19,12 @@ template <typename Args> Args cache_args(const AttentionShape& shape) {
     return args;
 }
 
-inline gpu::AttentionArgs attention_args(const AttentionShape& shape, const Tuning& tuning, uint32_t max_splits) {
+inline gpu::AttentionArgs attention_args(const AttentionShape& shape, const Tuning& tuning, uint32_t max_splits, uint32_t n_rows) {
     auto args = cache_args<gpu::AttentionArgs>(shape);
     args.split = tuning.attention_split;
     args.max_splits = max_splits;
     args.scale = 1.0f / std::sqrt(static_cast<float>(shape.head_dim));
+    args.n_rows = n_rows;
     return args;
 }
 

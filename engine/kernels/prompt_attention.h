@@ -6,13 +6,12 @@
 
 namespace auspex {
 
-// Rows that share a workgroup; 1: the device's prompts, or heads grouped like this, go through the row family's kernel.
-uint32_t prompt_attention_rows(const Tuning& tuning, const AttentionShape& shape);
+// Rows that a workgroup takes, in a prompt pass with so many neighbouring rows of each slot; where the device's prompts, or heads grouped like this, go through
+// the row family's kernel, attention_tile_rows.
+uint32_t prompt_tile_rows(const Tuning& tuning, const AttentionShape& shape, uint32_t rows_per_slot);
 
-// As record_attention, for rows of record_replay_rows. counts: {splits, n_kv_heads, at least n_rows /
-// prompt_attention_rows rounded up, exactly n_rows when that is 1}.
-void record_prompt_attention(Recorder& to, const AttentionShape& shape, BufferView qkv, BufferView rows, BufferView pages,
-                             BufferView k, BufferView v, BufferView partials, uint32_t max_splits, BufferView counts,
-                             uint32_t n_rows);
+// As record_attention, for rows of record_replay_rows, with a grid of prompt_tile_rows.
+void record_prompt_attention(Recorder& to, const AttentionShape& shape, BufferView qkv, const AttentionRows& rows, BufferView pages,
+                             BufferView k, BufferView v, BufferView partials, uint32_t max_splits);
 
 } // namespace auspex

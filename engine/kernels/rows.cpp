@@ -1,6 +1,7 @@
 // Records the makers of rows.
 #include "kernels/rows.h"
 
+#include "kernels/attention.h"
 #include "shared/replay_rows_args.h"
 #include "shared/rows_args.h"
 
@@ -16,6 +17,8 @@ void record_rows(Recorder& to, const RoundRows& buffers, const RoundRowsShape& s
                                   .split = to.tuning().attention_split,
                                   .target_kv_heads = shape.target_kv_heads,
                                   .draft_kv_heads = shape.draft_kv_heads,
+                                  .target_tile_rows = attention_tile_rows(to.tuning(), shape.draft_len + 1),
+                                  .draft_first_tile_rows = attention_tile_rows(to.tuning(), 2),
                                   .model_drafts = shape.model_drafts ? 1u : 0u},
                     {buffers.batch, buffers.state, buffers.history, buffers.round_slots, buffers.target_rows,
                      buffers.draft_rows, buffers.counts});

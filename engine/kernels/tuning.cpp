@@ -43,6 +43,7 @@ Tuning choose_tuning(const DeviceCaps& caps) {
         tuning.matvec_rows = {1, 2, 3, 4, 5, 6, 7, 8, 12, 16};
         tuning.matvec_quant_rows = {1, 2, 4, 6, 8};
         tuning.matvec_outs = 8;
+        tuning.attention_rows = 8; // reading keys costs more than weighing them; GPUs would rather have more workgroups
         tuning.wide = tuning.subgroup && tuning.lanes == 8 && caps.shader_int64;
         tuning.prompt_by_rows = true;
         tuning.matrix_rows = tuning.matrix_outs = 16; // each product is hundreds of instructions

@@ -27,6 +27,7 @@ struct Tuning {
     uint32_t matvec_outs = 4;                 // outputs per team, a power of two
     std::vector<uint32_t> matvec_rows;        // row counts built, ascending; larger passes run in tiles of the last
     std::vector<uint32_t> matvec_quant_rows;  // … for quantised weights
+    uint32_t attention_rows = 1;              // rows of a slot that share what attention reads of K and V, at most
     uint32_t vocab_threads = 256;             // invocations per workgroup of what only counts or compares logits: 8 to 256
 
     uint32_t matrix_rows = 32;                // rows and outputs of a subgroup on matrix units

@@ -150,13 +150,13 @@ void LlamaModel::record_attention_output(Recorder& to, const Pass& pass, uint32_
     const AttentionShape shape = cache_->attention_shape();
     const CombineBuffers combine = {a.attended.view(), a.splits_done.view()};
     const bool combines = pass.by_rows(to) && to.tuning().attention_combines;
+    const AttentionRows rows = {pass.rows, pass.counts, pass.n_rows, pass.rows_per_slot};
     to.cmd.stage("attention");
     if (pass.by_rows(to))
-        record_attention(to, shape, a.qkv.view(), pass.rows, cache_->page_table(), cache_->k(i), cache_->v(i), a.partials.view(), max_splits_,
-                         pass.counts, combines ? &combine : nullptr);
+        record_attention(to, shape, a.qkv.view(), rows, cache_->page_table(), cache_->k(i), cache_->v(i), a.partials.view(), max_splits_,
+                         combines ? &combine : nullptr);
     else
-        record_prompt_attention(to, shape, a.qkv.view(), pass.rows, cache_->page_table(), cache_->k(i), cache_->v(i), a.partials.view(),
-                                max_splits_, pass.counts, pass.n_rows);
+        record_prompt_attention(to, shape, a.qkv.view(), rows, cache_->page_table(), cache_->k(i), cache_->v(i), a.partials.view(), max_splits_);
     to.cmd.barrier();
     if (combines) return;
     to.cmd.stage("combine");

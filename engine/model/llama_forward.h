@@ -16,6 +16,7 @@ struct Pass {
     BufferView counts; // 3 uint: attention grid
     uint32_t n_rows;
     PassKind kind = PassKind::rows;
+    uint32_t rows_per_slot = 1; // neighbours, which share what they read of the cache
 
     bool by_rows(const Recorder& to) const { return kind == PassKind::rows || to.tuning().prompt_by_rows; }
 };

@@ -38,7 +38,7 @@ Status Scorer::prepare(uint32_t chunk, uint32_t max_commands) {
     Recorder to = {*recording, *kernels_};
     recording->begin_segment("score");
     record_commands(to, models_, *buffers_, turn_);
-    record_replay(to, models_.target, {turn_.list.view(), buffers_->history.view(), rows_.view(), counts_.view()}, chunk_, PassKind::rows, buffers_->history_stride);
+    record_replay(to, models_.target, {turn_.list.view(), buffers_->history.view(), rows_.view(), counts_.view()}, chunk_, PassKind::rows, chunk_, buffers_->history_stride);
     models_.target.record_head(to, logits_.view(), {.n = chunk_}, vocab);
     recording->transfer_barrier();
     recording->copy(logits_.view(0, uint64_t(chunk_) * vocab * 4), host_logits_.view(0, uint64_t(chunk_) * vocab * 4));

@@ -72,10 +72,11 @@ Result<std::unique_ptr<Recording>> TurnQueue::record(const Turn& started) {
             made->end_region();
         } else {
             bool is_target = key.kind == TurnKind::target_prompt;
+            const bool catches_up = key.kind == TurnKind::draft_rows; // a row or two of each slot; a prompt is many of few
             made->begin_region("prefill");
             record_replay(to, is_target ? models_.target : *models_.draft,
                           {turn.list.view(), buffers_->history.view(), replay_rows_.view(), replay_counts_.view()}, key.rows,
-                          key.kind == TurnKind::draft_rows ? PassKind::rows : PassKind::prompt, buffers_->history_stride);
+                          catches_up ? PassKind::rows : PassKind::prompt, catches_up ? 1 : key.rows, buffers_->history_stride);
             made->end_region();
         }
         made->end_segment();

@@ -5,7 +5,7 @@ namespace auspex {
 
 void record_verify_layers(Recorder& to, const LlamaModel& target, const VerifyBuffers& b, uint32_t draft_len, uint32_t batch,
                           uint32_t begin, uint32_t end) {
-    Pass pass = {.rows = b.rows, .counts = b.counts, .n_rows = batch * (draft_len + 1)};
+    Pass pass = {.rows = b.rows, .counts = b.counts, .n_rows = batch * (draft_len + 1), .rows_per_slot = draft_len + 1};
     if (begin == 0) target.record_embedding(to, pass);
     target.record_layers(to, pass, begin, end);
 }

@@ -21,7 +21,8 @@ struct AttentionArgs {
     uint split;      // keys per split
     uint max_splits; // partials' stride
     float scale;     // 1 / sqrt(head_dim)
-    uint n_rows;     // of the pass; read by prompt_attention, whose last tile of rows ends there
+    uint n_rows;     // of the pass: the last tile of rows ends there
+    uint tile_rows;  // rows of a workgroup; prompt_attention has its own
 };
 
 SHARED_CONST uint kCombinePartials = 0u; // as above

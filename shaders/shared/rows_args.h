@@ -23,6 +23,8 @@ struct RowsArgs {
     uint split;     // keys per attention split
     uint target_kv_heads;
     uint draft_kv_heads;
+    uint target_tile_rows;      // of attention, here with draft_len + 1 rows per slot
+    uint draft_first_tile_rows; // … and with two
     uint model_drafts; // 1: the recording has draft passes
 };
 

@@ -14,6 +14,7 @@ constexpr uint32_t kPageSize = 16, kPagesPerSlot = 21; // 336 keys, three splits
 class AttentionTest : public CacheTest {
   protected:
     bool prompt_ = false; // through record_prompt_attention
+    uint32_t rows_per_slot_ = 0; // what attention is told of its rows; 0: that they are all one slot's
 
     static void fill(const PagedCache& cache, uint32_t slot, uint32_t kv_index, uint32_t seed) {
         const uint32_t width = cache.shape.head_dim;
@@ -32,7 +33,8 @@ class AttentionTest : public CacheTest {
         uint32_t end = 0;
         for (const gpu::Row& row : rows)
             end = std::max(end, row.live ? row.position + 1 : 0);
-        const uint32_t together = prompt_ ? prompt_attention_rows(library.tuning(), cache.shape) : 1;
+        const uint32_t rows_per_slot = rows_per_slot_ == 0 ? n_rows : rows_per_slot_;
+        const uint32_t together = prompt_ ? prompt_tile_rows(library.tuning(), cache.shape, rows_per_slot) : attention_tile_rows(library.tuning(), rows_per_slot);
         const std::vector<uint32_t> counts{(end + split - 1) / split, cache.shape.n_kv_heads, (n_rows + together - 1) / together};
         const uint32_t max_splits = kPageSize * kPagesPerSlot / split + 2;
         const size_t y_size = size_t{n_rows} * cache.shape.n_heads * cache.shape.head_dim;
@@ -40,13 +42,14 @@ class AttentionTest : public CacheTest {
                      y = output<float>(y_size + 1);
         const Buffer partials =
             output<float>(size_t{n_rows} * cache.shape.n_heads * max_splits * (cache.shape.head_dim + 2));
+        const AttentionRows at = {row_buffer.view(), count_buffer.view(), n_rows, rows_per_slot};
         run(library, [&](Recorder& to) {
             if (prompt_)
-                record_prompt_attention(to, cache.shape, q.view(), row_buffer.view(), cache.page_buffer.view(), cache.k.view(),
-                                        cache.v.view(), partials.view(), max_splits, count_buffer.view(), n_rows);
+                record_prompt_attention(to, cache.shape, q.view(), at, cache.page_buffer.view(), cache.k.view(), cache.v.view(),
+                                        partials.view(), max_splits);
             else
-                record_attention(to, cache.shape, q.view(), row_buffer.view(), cache.page_buffer.view(), cache.k.view(),
-                                 cache.v.view(), partials.view(), max_splits, count_buffer.view());
+                record_attention(to, cache.shape, q.view(), at, cache.page_buffer.view(), cache.k.view(), cache.v.view(),
+                                 partials.view(), max_splits);
             to.cmd.barrier();
             record_combine(to, cache.shape, partials.view(), row_buffer.view(), y.view(), max_splits, n_rows);
         });
@@ -57,8 +60,8 @@ class AttentionTest : public CacheTest {
         const Buffer joined = output<float>(y_size + 1), done = upload(std::vector<uint32_t>(n_rows * cache.shape.n_kv_heads));
         const CombineBuffers combine = {joined.view(), done.view()};
         run(library, [&](Recorder& to) {
-            record_attention(to, cache.shape, q.view(), row_buffer.view(), cache.page_buffer.view(), cache.k.view(),
-                             cache.v.view(), partials.view(), max_splits, count_buffer.view(), &combine);
+            record_attention(to, cache.shape, q.view(), at, cache.page_buffer.view(), cache.k.view(), cache.v.view(), partials.view(),
+                             max_splits, &combine);
         });
         const size_t width = size_t{cache.shape.n_heads} * cache.shape.head_dim;
         const std::vector<float> by_last = floats(joined, y_size + 1);

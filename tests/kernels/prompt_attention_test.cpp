@@ -14,7 +14,7 @@ class PromptAttention : public AttentionTest, public ::testing::WithParamInterfa
 };
 
 TEST_P(PromptAttention, agrees_with_the_reference) {
-    ASSERT_GT(prompt_attention_rows(library().tuning(), filled(GetParam()).shape), 1u);
+    ASSERT_GT(prompt_tile_rows(library().tuning(), filled(GetParam()).shape, 1), 1u);
     agree(library(), GetParam());
 }
 
@@ -75,13 +75,15 @@ class PromptAttentionShapes : public AttentionTest {
 };
 
 // What the tiles cannot take goes through the row family's kernel.
-TEST_F(PromptAttentionShapes, of_very_large_groups_go_row_by_row) {
+TEST_F(PromptAttentionShapes, of_very_large_groups_go_by_the_row_familys) {
     Tuning tuning = kernels(Variant::tiles).tuning();
-    EXPECT_EQ(prompt_attention_rows(tuning, heads(24, 8, 128)), 10u);
-    EXPECT_EQ(prompt_attention_rows(tuning, heads(32, 8, 64)), 16u);
-    EXPECT_EQ(prompt_attention_rows(tuning, heads(33, 1, 128)), 1u);
+    tuning.attention_rows = 4;
+    EXPECT_EQ(prompt_tile_rows(tuning, heads(24, 8, 128), 64), 10u);
+    EXPECT_EQ(prompt_tile_rows(tuning, heads(32, 8, 64), 64), 16u);
+    EXPECT_EQ(prompt_tile_rows(tuning, heads(33, 1, 128), 64), 4u);
     tuning.attention_split = 48;
-    EXPECT_EQ(prompt_attention_rows(tuning, heads(24, 8, 128)), 1u);
+    EXPECT_EQ(prompt_tile_rows(tuning, heads(24, 8, 128), 64), 4u);
+    EXPECT_EQ(prompt_tile_rows(tuning, heads(24, 8, 128), 5), 3u) << "tiles of one size";
     prompt_ = true;
     agree(kernels(Variant::tiles), {33, 1, 128, DType::f32, Variant::shared});
 }

@@ -1,5 +1,7 @@
 // The makers of rows against the rules of the design, written once more in C++.
+#include "base/checked.h"
 #include "gpu_test.h"
+#include "kernels/attention.h"
 #include "kernels/rows.h"
 #include "shared/rows_args.h"
 
@@ -160,8 +162,11 @@ class Rows : public RowsTest {
             if (k > 0) draft_end = std::max(draft_end, start + k);
         }
         const auto n = static_cast<uint32_t>(batch.size());
+        auto tiles_of = [&](uint32_t slots, uint32_t rows_per_slot) {
+            return ceil_div(slots * rows_per_slot, attention_tile_rows(kernels().tuning(), rows_per_slot));
+        };
         const uint32_t target_splits = (target_end + split - 1) / split, draft_splits = (draft_end + split - 1) / split;
-        EXPECT_EQ(made.counts, (std::vector<uint32_t>{target_splits, 3, n * (draft_len + 1), draft_splits, 2, 2 * n,
+        EXPECT_EQ(made.counts, (std::vector<uint32_t>{target_splits, 3, tiles_of(n, draft_len + 1), draft_splits, 2, tiles_of(n, 2),
                                                       draft_splits, 2, n}));
     }
 };

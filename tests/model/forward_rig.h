@@ -3,6 +3,7 @@
 #pragma once
 
 #include "gpu_test.h"
+#include "kernels/prompt_attention.h"
 #include "model/checkpoint/checkpoint.h"
 #include "model/llama_forward.h"
 #include "session/gpu_contents.h"
@@ -62,12 +63,14 @@ class ForwardRig {
         std::memcpy(rows_.mapped(), rows.data(), n * sizeof(gpu::Row));
         uint32_t end = 0;
         for (const gpu::Row& row : rows) end = std::max(end, row.live ? row.position + 1 : 0);
-        const uint32_t split = kernels_.tuning().attention_split, counts[3] = {(end + split - 1) / split, model_->config().n_kv_heads, n};
+        const AttentionShape shape = model_->cache().attention_shape();
+        const uint32_t tile = kind == PassKind::prompt ? prompt_tile_rows(kernels_.tuning(), shape, n) : attention_tile_rows(kernels_.tuning(), n);
+        const uint32_t split = kernels_.tuning().attention_split, counts[3] = {ceil_div(end, split), shape.n_kv_heads, ceil_div(n, tile)};
         std::memcpy(counts_.mapped(), counts, 12);
         for (uint64_t at = 0; at < logits_.size(); at += 4) std::memcpy(logits_.mapped() + at, &kPoison, 4);
         run_recorded(device_, [&](Recording& cmd) {
             Recorder to = {cmd, kernels_};
-            const Pass p = {rows_.view(0, n * sizeof(gpu::Row)), counts_.view(0, 12), n, kind};
+            const Pass p = {rows_.view(0, n * sizeof(gpu::Row)), counts_.view(0, 12), n, kind, n};
             model_->record_embedding(to, p);
             model_->record_layers(to, p, 0, model_->config().n_layers);
             model_->record_head(to, logits_.view(0, uint64_t(kRigRows) * vocab * 4), {.n = n}, vocab);

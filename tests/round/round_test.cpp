@@ -102,7 +102,7 @@ class RoundByHand : public ::testing::Test {
             std::memcpy(turn_.list.mapped() + position * 8, entry, 8);
         }
         run([&](Recorder& to) {
-            record_replay(to, model, {turn_.list.view(), engine_->buffers().history.view(), rows_.view(), counts_.view()}, n_rows, PassKind::rows, kContext);
+            record_replay(to, model, {turn_.list.view(), engine_->buffers().history.view(), rows_.view(), counts_.view()}, n_rows, PassKind::rows, n_rows, kContext);
         });
     }
     void run(const std::function<void(Recorder&)>& record) {

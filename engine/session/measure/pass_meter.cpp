@@ -1,6 +1,7 @@
 // Records a pass several times, so that the GPU stays busy, and reads its timestamps.
 #include "session/measure/pass_meter.h"
 
+#include "kernels/prompt_attention.h"
 #include "kernels/rows.h"
 #include "kernels/vocab.h"
 #include "shared/vocab_args.h"
@@ -100,7 +101,7 @@ Status PassMeter::prepare(const PassRequest& request, std::span<const PageChange
 void PassMeter::record_pass(Recorder& to, const PassRequest& request) {
     const LlamaModel& llama = model(request);
     const uint32_t n = request.n_rows;
-    const Pass pass = {.rows = rows_.view(), .counts = counts_.view(), .n_rows = n, .kind = request.kind};
+    const Pass pass = {.rows = rows_.view(), .counts = counts_.view(), .n_rows = n, .kind = request.kind, .rows_per_slot = n};
     llama.record_embedding(to, pass);
     llama.record_layers(to, pass, 0, llama.config().n_layers);
     if (request.kind == PassKind::prompt) return;
@@ -120,8 +121,10 @@ Result<std::unique_ptr<Recording>> PassMeter::record(const PassRequest& request,
         made->begin_segment("measure");
         if (i == 0) {
             record_commands(to, models_, *buffers_, turn_);
+            const uint32_t tile = request.kind == PassKind::prompt ? prompt_tile_rows(to.tuning(), llama.cache().attention_shape(), request.n_rows)
+                                                                    : attention_tile_rows(to.tuning(), request.n_rows);
             record_replay_rows(to, turn_.list.view(), buffers_->history.view(), rows_.view(), counts_.view(), request.n_rows,
-                               buffers_->history_stride, llama.config().n_kv_heads);
+                               buffers_->history_stride, llama.config().n_kv_heads, tile);
             made->barrier();
         }
         made->time_stages(stages);
