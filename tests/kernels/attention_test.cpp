@@ -31,6 +31,35 @@ TEST_P(Attention, gives_a_row_the_same_bits_in_any_company) {
     }
 }
 
+// Rows of one tile: a later row's key may hold anything, and siblings of a tree each see their own.
+TEST_P(Attention, rows_that_share_a_tile_see_their_own_keys) {
+    PagedCache cache = filled(GetParam());
+    KernelLibrary& library = kernels(GetParam().variant);
+    std::vector<gpu::Row> rows;
+    for (uint32_t p = 140; p < 146; ++p) rows.push_back(plain_row(0, 0, p));
+    const size_t width = qkv_width(cache), y_width = size_t{cache.shape.n_heads} * cache.shape.head_dim;
+    const std::vector<float> qkv = random_floats(width * rows.size(), 6), expected = attend(library, cache, qkv, rows);
+
+    std::vector<gpu::Row> siblings;
+    for (uint32_t i = 0; i < 3; ++i) {
+        siblings.push_back(plain_row(0, 0, 140));
+        siblings[i].prefix_len = 140;
+        siblings[i].kv_index = siblings[i].path[0] = 140 + i;
+    }
+    const std::vector<float> together = attend(library, cache, std::span(qkv).first(3 * width), siblings);
+    for (uint32_t i = 0; i < 3; ++i)
+        EXPECT_TRUE(same_bits(std::span(together).subspan(i * y_width, y_width), attend(library, cache, std::span(qkv).subspan(i * width, width), {siblings[i]})));
+
+    const std::vector<float> bad(cache.shape.head_dim, NAN);
+    for (uint32_t h = 0; h < cache.shape.n_kv_heads; ++h)
+        for (const Buffer* pool : {&cache.k, &cache.v}) cache.set_vector(*pool, 0, h, 143, bad);
+    const std::vector<float> y = attend(library, cache, qkv, rows);
+    EXPECT_TRUE(same_bits(std::span(y).first(3 * y_width), std::span(expected).first(3 * y_width)));
+    if (cache.shape.cache_dtype != DType::q8_0) { // whose codes have no NaN
+        EXPECT_TRUE(std::isnan(y[3 * y_width]));
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(, Attention, ::testing::ValuesIn(head_cases()),
                          [](const auto& i) { return head_case_name(i.param); });
 INSTANTIATE_TEST_SUITE_P(q8, Attention, ::testing::ValuesIn(q8_cases()),
