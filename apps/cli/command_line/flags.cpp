@@ -130,9 +130,13 @@ void add_context(CLI::App& app, ModelOptions& models) {
                kMaxTokens);
 }
 
-void add_device(CLI::App& app, ModelOptions& models) {
+void add_device_name(CLI::App& app, ModelOptions& models) {
     add_text(app, "--device", "N|NAME", "Device by number or by part of its name, as auspex info lists them",
              models.device);
+}
+
+void add_device(CLI::App& app, ModelOptions& models) {
+    add_device_name(app, models);
     add_context(app, models);
     add_cache_type(app, models.cache_type);
 }

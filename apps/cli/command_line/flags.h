@@ -93,6 +93,7 @@ void add_models(CLI::App& app, Shared& shared, ModelOptions& models, const std::
 void add_quant(CLI::App& app, auspex_weight_type& target);
 void add_cache_type(CLI::App& app, auspex_cache_type& target);
 void add_context(CLI::App& app, ModelOptions& models);
+void add_device_name(CLI::App& app, ModelOptions& models);
 void add_device(CLI::App& app, ModelOptions& models); // and context, and cache type
 void add_prompt(CLI::App& app, PromptOptions& prompt, const std::string& help);
 void add_length_and_seed(CLI::App& app, SamplingOptions& sampling);

@@ -24,8 +24,7 @@ constexpr const char* kNotes = "Checks on your device, with models of random wei
 
 void declare_selftest(CLI::App& app, SelftestOptions& options, Shared& shared) {
     add_models(app, shared, options.models, kBundledPair);
-    add_text(app, "--device", "N|NAME", "Device by number or by part of its name, as auspex info lists them",
-             options.models.device);
+    add_device_name(app, options.models);
     add_cache_type(app, options.models.cache_type);
     app.add_flag("--json", options.json, "One JSON object instead of the lines");
     app.footer(std::string(kNotes) + kExitCodes);

@@ -20,8 +20,7 @@ constexpr const char* kNotes =
 
 void declare_tune(CLI::App& app, TuneOptions& options, Shared& shared) {
     add_models(app, shared, options.models, kBundledPair);
-    add_text(app, "--device", "N|NAME", "Device by number or by part of its name, as auspex info lists them",
-             options.models.device);
+    add_device_name(app, options.models);
     app.add_flag("--json", options.json, "One JSON object instead of the table");
     app.footer(std::string(kNotes) + kExitCodes);
 }

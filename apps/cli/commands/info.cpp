@@ -28,10 +28,7 @@ int info(const InfoOptions& options) {
         report.plan = plan_memory({.models = options.models, .max_draft_len = SamplingOptions().max_draft_len()});
     }
 
-    if (options.json)
-        print_json(report);
-    else
-        print_listing(report);
+    print_report(report, options.json);
     return kExitOk;
 }
 

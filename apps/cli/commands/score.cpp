@@ -71,10 +71,7 @@ int score(const ScoreOptions& options) {
     const std::vector<size_t> positions = resolve_positions(options.logits_at, report.tokens.size());
     report.has_logits = !positions.empty();
     measure(client, positions, report);
-    if (options.json)
-        print_json(report);
-    else
-        print_listing(report);
+    print_report(report, options.json);
     return kExitOk;
 }
 

@@ -41,10 +41,7 @@ int tokenize(const TokenizeOptions& options) {
     report.ids = tokenizer.encode(prompt.text, options.add_bos, options.parse_control_tokens);
     for (const uint32_t id : report.ids)
         report.pieces.push_back(tokenizer.piece(id));
-    if (options.json)
-        print_json(report);
-    else
-        print_listing(report);
+    print_report(report, options.json);
     return kExitOk;
 }
 

@@ -7,10 +7,7 @@ namespace auspex::cli {
 int tune(const TuneOptions& options) {
     TuneReport report;
     report.tuning = tune_device(options.models, report.candidates);
-    if (options.json)
-        print_json(report);
-    else
-        print_listing(report);
+    print_report(report, options.json);
     return kExitOk;
 }
 

@@ -113,4 +113,10 @@ void print_listing(const TuneReport& report);
 void print_tuning(const auspex_tuning_report& report); // a part of a listing
 void print_listing(const ScoreReport& report);
 
+// For programs or for people, whichever was asked for.
+template <typename Report> void print_report(const Report& report, bool as_json) {
+    if (as_json) print_json(report);
+    else print_listing(report);
+}
+
 } // namespace auspex::cli
