@@ -2,6 +2,7 @@
 #include "cli/cli_process.h"
 
 #include <filesystem>
+#include <unistd.h>
 
 namespace auspex::test {
 
@@ -9,8 +10,8 @@ namespace {
 
 // Removed at the end.
 struct CacheFolder {
-    std::string path = (std::filesystem::temp_directory_path() / "auspex_tune_cli_XXXXXX").string();
-    CacheFolder() { EXPECT_NE(mkdtemp(path.data()), nullptr); }
+    std::string path = (std::filesystem::temp_directory_path() / ("auspex_tune_cli_" + std::to_string(getpid()))).string();
+    CacheFolder() { EXPECT_TRUE(std::filesystem::create_directory(path)); }
     ~CacheFolder() { std::filesystem::remove_all(path); }
     CliSetting setting() const { return {.environment = {{"XDG_CACHE_HOME", path.c_str()}}}; }
 };
