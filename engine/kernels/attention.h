@@ -19,9 +19,9 @@ struct CombineBuffers {
 };
 struct AttentionRows {
     BufferView rows;   // (n_rows) Row
-    BufferView counts;
+    BufferView counts; // 3 uint
     uint32_t n_rows;
-    uint32_t rows_per_slot = 1; // neighbours
+    uint32_t rows_per_slot = 1; // neighbours of one slot, as a rule; any rows are right
 };
 void record_attention(Recorder& to, const AttentionShape& shape, BufferView qkv, const AttentionRows& rows, BufferView pages,
                       BufferView k, BufferView v, BufferView partials, uint32_t max_splits, const CombineBuffers* combine = nullptr);

@@ -6,8 +6,8 @@
 
 namespace auspex {
 
-// Rows that a workgroup takes, in a prompt pass with so many neighbouring rows of each slot; where the device's prompts, or heads grouped like this, go through
-// the row family's kernel, attention_tile_rows.
+// Rows that a workgroup takes, in a prompt pass with so many neighbouring rows of each slot. Where the device's prompts, or heads
+// grouped like this, go through the row family's kernel: attention_tile_rows.
 uint32_t prompt_tile_rows(const Tuning& tuning, const AttentionShape& shape, uint32_t rows_per_slot);
 
 // As record_attention, for rows of record_replay_rows, with a grid of prompt_tile_rows.

@@ -16,7 +16,7 @@ struct Pass {
     BufferView counts; // 3 uint: attention grid
     uint32_t n_rows;
     PassKind kind = PassKind::rows;
-    uint32_t rows_per_slot = 1; // neighbours, which share what they read of the cache
+    uint32_t rows_per_slot = 1; // neighbours of one slot, as a rule: they share what they read of its cache
 
     bool by_rows(const Recorder& to) const { return kind == PassKind::rows || to.tuning().prompt_by_rows; }
 };
