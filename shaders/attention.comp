@@ -87,9 +87,9 @@ bool in_chain(uint r) { return rows[r].kv_index == rows[r].position; }
         uint element = lane_broadcast(own_k, t * SHARE);                                                               \
         if (CACHE_TYPE == kCacheQ8) {                                                                                  \
             BROADCAST_SCALE(k_scale, t * SHARE, scale)                                                                 \
-            LOAD_CODES(k_cache, element, scale, k, t * PAIRS)                                                          \
+            LOAD_CODES(k, element, scale, k, t * PAIRS)                                                                \
         } else {                                                                                                       \
-            LOAD_PAIRS(k_cache, element, k, t * PAIRS)                                                                 \
+            LOAD_PAIRS(k, element, k, t * PAIRS)                                                                       \
         }                                                                                                              \
     }
 #define WEIGH_V(t)                                                                                                     \
@@ -98,9 +98,9 @@ bool in_chain(uint r) { return rows[r].kv_index == rows[r].position; }
         vec2 v[PAIRS];                                                                                                 \
         if (CACHE_TYPE == kCacheQ8) {                                                                                  \
             BROADCAST_SCALE(v_scale, t * SHARE, scale)                                                                 \
-            LOAD_CODES(v_cache, element, scale, v, 0u)                                                                 \
+            LOAD_CODES(v, element, scale, v, 0u)                                                                       \
         } else {                                                                                                       \
-            LOAD_PAIRS(v_cache, element, v, 0u)                                                                        \
+            LOAD_PAIRS(v, element, v, 0u)                                                                              \
         }                                                                                                              \
         [[unroll]] for (uint h = 0u; h < QUERIES; ++h) {                                                               \
             float weight = lane_broadcast(p[h], t * SHARE);                                                            \

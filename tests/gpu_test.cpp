@@ -15,7 +15,7 @@ namespace {
 struct Gpu {
     std::unique_ptr<Device> device;
     std::unique_ptr<MemoryPool> memory;
-    std::array<std::unique_ptr<KernelLibrary>, 8> libraries; // by Variant
+    std::array<std::unique_ptr<KernelLibrary>, 9> libraries; // by Variant
     std::string problem;
 
     Gpu() {
@@ -40,6 +40,10 @@ Gpu& gpu_of_this_process() {
 Tuning tuning_of(Variant variant, const DeviceCaps& caps) {
     Tuning tuning = choose_tuning(caps);
     if (variant == Variant::native) return tuning;
+    if (variant == Variant::other_fetches) {
+        tuning.texels = tuning.wide && !tuning.texels;
+        return tuning;
+    }
     if (variant >= Variant::tiles) {
         tuning.prompt_by_rows = false;
         if (variant == Variant::tiles) tuning.matmul_parts = 0;
@@ -58,7 +62,7 @@ Tuning tuning_of(Variant variant, const DeviceCaps& caps) {
 } // namespace
 
 std::string variant_name(Variant variant) {
-    constexpr const char* kNames[] = {"native", "shuffles", "shared", "lanes_16", "lanes_32", "tiles", "matrices", "matrices_1"};
+    constexpr const char* kNames[] = {"native", "shuffles", "shared", "lanes_16", "lanes_32", "tiles", "matrices", "matrices_1", "other_fetches"};
     return kNames[static_cast<int>(variant)];
 }
 

@@ -4,6 +4,7 @@
 #include "base/checked.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace auspex {
@@ -106,9 +107,10 @@ Result<Buffer> MemoryPool::create(uint64_t bytes, MemoryUse use) {
     Buffer buffer;
     VkBufferCreateInfo info = {};
     info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
-    info.size = round_up<uint64_t>(bytes, 16);
+    const uint64_t size = round_up<uint64_t>(bytes, 16), slack = texel_slack(device_->caps);
+    info.size = slack > 0 && std::has_single_bit(size + slack) ? size + slack + 16 : size + slack;
     info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
-                 VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT;
+                 VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT;
     VkBuffer handle = VK_NULL_HANDLE;
     AUSPEX_VK(*device_, CreateBuffer(device_->handle, &info, nullptr, &handle));
     VkMemoryRequirements needs = {};
@@ -124,10 +126,10 @@ Result<Buffer> MemoryPool::create(uint64_t bytes, MemoryUse use) {
         if (block.memory) AUSPEX_VK(*device_, BindBufferMemory(device_->handle, handle, block.memory, offset));
         block.used = offset + needs.size;
         block.live += 1;
-        used_bytes_ += info.size;
+        used_bytes_ += size;
         buffer.pool_ = this;
         buffer.handle_ = handle;
-        buffer.size_ = info.size;
+        buffer.size_ = size;
         buffer.mapped_ = block.mapped ? block.mapped + offset : nullptr;
         buffer.block_ = index;
         return ok_status();

@@ -24,6 +24,13 @@ struct BufferView {
     BufferView sub(uint64_t from, uint64_t bytes) const { return {buffer, offset + from, bytes}; }
 };
 
+// Bytes that can be bound behind any view of a buffer of this device's. llvmpipe compiles a shader again for texel buffers that
+// differ in trifles: whether the size of the buffer is a power of two, and whether bits 8 to 15 of the view's size are all zero.
+// On CPU devices buffers are a little larger than asked for, so that neither ever is.
+inline uint64_t texel_slack(const DeviceCaps& caps) {
+    return caps.type == VK_PHYSICAL_DEVICE_TYPE_CPU ? 256 : 0;
+}
+
 class MemoryPool;
 
 class Buffer {

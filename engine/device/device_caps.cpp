@@ -168,6 +168,7 @@ Result<DeviceCaps> probe_caps(const VkFunctions& vk, VkPhysicalDevice physical_d
         caps.matrix = tile;
     }
     caps.max_storage_buffer_range = limits.maxStorageBufferRange;
+    caps.max_texels = limits.maxTexelBufferElements;
     caps.max_allocation_bytes = maintenance3.maxMemoryAllocationSize;
     caps.max_allocations = limits.maxMemoryAllocationCount;
     caps.max_shared_memory_bytes = limits.maxComputeSharedMemorySize;
@@ -175,7 +176,7 @@ Result<DeviceCaps> probe_caps(const VkFunctions& vk, VkPhysicalDevice physical_d
     caps.max_workgroup_size_x = limits.maxComputeWorkGroupSize[0];
     for (int i = 0; i < 3; ++i) caps.max_groups[i] = std::min(limits.maxComputeWorkGroupCount[i], 65535u);
     caps.max_bound_storage_buffers = limits.maxPerStageDescriptorStorageBuffers;
-    caps.storage_buffer_alignment = std::max<uint64_t>(limits.minStorageBufferOffsetAlignment, 16);
+    caps.storage_buffer_alignment = std::max<uint64_t>({limits.minStorageBufferOffsetAlignment, limits.minTexelBufferOffsetAlignment, 16});
 
     uint32_t n_families = 0;
     vk.GetPhysicalDeviceQueueFamilyProperties(physical_device, &n_families, nullptr);

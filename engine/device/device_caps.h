@@ -35,6 +35,7 @@ struct DeviceCaps {
     } matrix;
 
     uint64_t max_storage_buffer_range = 0; // bytes
+    uint64_t max_texels = 0;               // of a texel buffer
     uint64_t max_allocation_bytes = 0;
     uint32_t max_allocations = 0;
     uint32_t max_shared_memory_bytes = 0;
@@ -42,7 +43,7 @@ struct DeviceCaps {
     uint32_t max_workgroup_size_x = 0;
     uint32_t max_groups[3] = {0, 0, 0}; // per grid dimension
     uint32_t max_bound_storage_buffers = 0; // per stage
-    uint64_t storage_buffer_alignment = 0;
+    uint64_t storage_buffer_alignment = 0; // of texel buffers, too
     float timestamp_period_ns = 0;      // 0: no timestamps on the compute queue
     uint32_t timestamp_valid_bits = 0;
     uint64_t device_local_bytes = 0;    // largest device-local heap

@@ -2,7 +2,6 @@
 #include "device/kernel.h"
 
 #include <utility>
-#include <vector>
 
 namespace auspex {
 
@@ -15,6 +14,7 @@ Kernel& Kernel::operator=(Kernel&& other) noexcept {
     layout_ = std::exchange(other.layout_, VK_NULL_HANDLE);
     pipeline_ = std::exchange(other.pipeline_, VK_NULL_HANDLE);
     n_bindings_ = other.n_bindings_;
+    texels_ = std::move(other.texels_);
     args_bytes_ = other.args_bytes_;
     return *this;
 }
@@ -33,14 +33,17 @@ Result<Kernel> Kernel::create(Device& device, const KernelDesc& desc, VkPipeline
     kernel.device_ = &device;
     kernel.name_ = desc.name;
     kernel.n_bindings_ = desc.n_bindings;
+    kernel.texels_.assign(desc.texels.begin(), desc.texels.end());
     kernel.args_bytes_ = desc.args_bytes;
 
     std::vector<VkDescriptorSetLayoutBinding> bindings(desc.n_bindings);
     for (uint32_t i = 0; i < desc.n_bindings; ++i)
         bindings[i] = {i, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr};
+    for (const TexelBinding& texels : desc.texels)
+        bindings.push_back({texels.binding, VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
     VkDescriptorSetLayoutCreateInfo set_info = {};
     set_info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO;
-    set_info.bindingCount = desc.n_bindings;
+    set_info.bindingCount = static_cast<uint32_t>(bindings.size());
     set_info.pBindings = bindings.data();
     AUSPEX_VK_MAKE(device, kernel.set_layout_, CreateDescriptorSetLayout(device.handle, &set_info, nullptr, &kernel.set_layout_));
 

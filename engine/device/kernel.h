@@ -1,12 +1,21 @@
-// A compute pipeline with its layout: storage buffers at bindings 0…n-1 of set 0, and one push-constant struct.
+// A compute pipeline with its layout: storage buffers at bindings 0…n-1 of set 0, some of them at further bindings as texel
+// buffers, too, and one push-constant struct.
 #pragma once
 
 #include "device/device.h"
 
 #include <span>
 #include <string>
+#include <vector>
 
 namespace auspex {
+
+// A uniform texel buffer that shows a storage buffer's bytes as unsigned integers.
+struct TexelBinding {
+    uint32_t binding;     // n_bindings or higher
+    uint32_t of;          // the storage buffer's
+    uint32_t texel_bytes; // 4, 8 or 16: R32, R32G32, R32G32B32A32
+};
 
 struct KernelDesc {
     std::string name;                   // for messages and labels
@@ -15,6 +24,7 @@ struct KernelDesc {
     uint32_t args_bytes = 0;            // push constants, ≤ 128
     std::span<const uint32_t> constants; // specialization constants 0…n-1
     uint32_t subgroup_size = 0;         // pinned and full; 0: whatever the device does
+    std::span<const TexelBinding> texels = {};
 };
 
 class Kernel {
@@ -28,6 +38,7 @@ class Kernel {
     VkPipelineLayout layout() const { return layout_; }
     VkDescriptorSetLayout set_layout() const { return set_layout_; }
     uint32_t n_bindings() const { return n_bindings_; }
+    const std::vector<TexelBinding>& texels() const { return texels_; }
     uint32_t args_bytes() const { return args_bytes_; }
     const std::string& name() const { return name_; }
 
@@ -40,6 +51,7 @@ class Kernel {
     VkPipelineLayout layout_ = VK_NULL_HANDLE;
     VkPipeline pipeline_ = VK_NULL_HANDLE;
     uint32_t n_bindings_ = 0;
+    std::vector<TexelBinding> texels_;
     uint32_t args_bytes_ = 0;
 };
 

@@ -8,6 +8,8 @@ namespace auspex {
 namespace {
 constexpr uint32_t kSetsPerPool = 128;
 constexpr uint32_t kBuffersPerPool = 1024;
+constexpr uint32_t kTexelsPerPool = 512;
+constexpr uint32_t kMostTexels = 8; // texel bindings of a kernel
 constexpr VkPipelineStageFlags kCompute = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
 constexpr VkPipelineStageFlags kComputeAndIndirect = kCompute | VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT;
 constexpr VkAccessFlags kShaderAccess = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
@@ -32,6 +34,7 @@ Result<std::unique_ptr<Recording>> Recording::create(Device& device, uint32_t ma
 }
 
 Recording::~Recording() {
+    for (VkBufferView view : views_) device_->vk.DestroyBufferView(device_->handle, view, nullptr);
     for (VkDescriptorPool pool : descriptor_pools_) device_->vk.DestroyDescriptorPool(device_->handle, pool, nullptr);
     if (queries_) device_->vk.DestroyQueryPool(device_->handle, queries_, nullptr);
     if (pool_) device_->vk.DestroyCommandPool(device_->handle, pool_, nullptr);
@@ -96,18 +99,37 @@ Result<VkDescriptorSet> Recording::allocate_set(const Kernel& kernel) {
         if (result != VK_ERROR_OUT_OF_POOL_MEMORY && result != VK_ERROR_FRAGMENTED_POOL)
             return device_->check(result, "vkAllocateDescriptorSets");
     }
-    VkDescriptorPoolSize size = {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, kBuffersPerPool};
+    const VkDescriptorPoolSize sizes[] = {{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, kBuffersPerPool},
+                                          {VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER, kTexelsPerPool}};
     VkDescriptorPoolCreateInfo pool_info = {};
     pool_info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO;
     pool_info.maxSets = kSetsPerPool;
-    pool_info.poolSizeCount = 1;
-    pool_info.pPoolSizes = &size;
+    pool_info.poolSizeCount = 2;
+    pool_info.pPoolSizes = sizes;
     VkDescriptorPool pool = VK_NULL_HANDLE;
     AUSPEX_VK(*device_, CreateDescriptorPool(device_->handle, &pool_info, nullptr, &pool));
     descriptor_pools_.push_back(pool);
     info.descriptorPool = pool;
     AUSPEX_VK(*device_, AllocateDescriptorSets(device_->handle, &info, &set));
     return set;
+}
+
+// All whole texels of a buffer, and what texel_slack says.
+Result<VkBufferView> Recording::texel_view(const BufferView& buffer, uint32_t texel_bytes) {
+    const uint64_t n_texels = buffer.size / texel_bytes;
+    if (n_texels == 0 || n_texels > device_->caps.max_texels - texel_slack(device_->caps))
+        return Status(Code::internal, "a texel buffer of " + std::to_string(n_texels) + " texels is outside the device's limits");
+    VkBufferViewCreateInfo info = {};
+    info.sType = VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO;
+    info.buffer = buffer.buffer;
+    info.format = texel_bytes == 16 ? VK_FORMAT_R32G32B32A32_UINT : texel_bytes == 8 ? VK_FORMAT_R32G32_UINT : VK_FORMAT_R32_UINT;
+    info.offset = buffer.offset;
+    info.range = n_texels * texel_bytes;
+    if ((info.range >> 8 & 0xff) == 0) info.range += texel_slack(device_->caps);
+    VkBufferView view = VK_NULL_HANDLE;
+    AUSPEX_VK_MAKE(*device_, view, CreateBufferView(device_->handle, &info, nullptr, &view));
+    views_.push_back(view);
+    return view;
 }
 
 void Recording::record_dispatch(const Kernel& kernel, const void* args, size_t args_bytes, const BufferView* bindings, size_t count) {
@@ -119,8 +141,10 @@ void Recording::record_dispatch(const Kernel& kernel, const void* args, size_t a
     auto set = allocate_set(kernel);
     if (!set.ok()) return fail(set.status());
     std::array<VkDescriptorBufferInfo, kMostBindings> infos;
-    std::array<VkWriteDescriptorSet, kMostBindings> writes;
-    if (count > infos.size()) return fail({Code::internal, "kernel " + kernel.name() + " binds too many buffers"});
+    std::array<VkBufferView, kMostTexels> views;
+    std::array<VkWriteDescriptorSet, kMostBindings + kMostTexels> writes;
+    const std::vector<TexelBinding>& texels = kernel.texels();
+    if (count > infos.size() || texels.size() > views.size()) return fail({Code::internal, "kernel " + kernel.name() + " binds too many buffers"});
     for (uint32_t i = 0; i < count; ++i) {
         if (bindings[i].size > device_->caps.max_storage_buffer_range)
             return fail({Code::internal, "kernel " + kernel.name() + " binds " + std::to_string(bindings[i].size) +
@@ -129,7 +153,14 @@ void Recording::record_dispatch(const Kernel& kernel, const void* args, size_t a
         writes[i] = {VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET, nullptr, set.value(), i, 0, 1, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
                      nullptr, &infos[i], nullptr};
     }
-    device_->vk.UpdateDescriptorSets(device_->handle, static_cast<uint32_t>(count), writes.data(), 0, nullptr);
+    for (uint32_t i = 0; i < texels.size(); ++i) {
+        auto view = texel_view(bindings[texels[i].of], texels[i].texel_bytes);
+        if (!view.ok()) return fail(view.status());
+        views[i] = view.value();
+        writes[count + i] = {VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET, nullptr, set.value(), texels[i].binding, 0, 1,
+                             VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER, nullptr, nullptr, &views[i]};
+    }
+    device_->vk.UpdateDescriptorSets(device_->handle, static_cast<uint32_t>(count + texels.size()), writes.data(), 0, nullptr);
     device_->vk.CmdBindPipeline(current_, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.pipeline());
     device_->vk.CmdBindDescriptorSets(current_, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.layout(), 0, 1, &set.value(), 0, nullptr);
     if (args_bytes)

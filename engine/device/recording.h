@@ -98,6 +98,7 @@ class Recording {
     void dispatch_groups(Groups groups);
     void dispatch_counts(BufferView counts);
     Result<VkDescriptorSet> allocate_set(const Kernel& kernel);
+    Result<VkBufferView> texel_view(const BufferView& buffer, uint32_t texel_bytes);
     void memory_barrier(VkPipelineStageFlags from, VkAccessFlags wrote, VkPipelineStageFlags to, VkAccessFlags reads);
 
     Device* device_;
@@ -106,6 +107,7 @@ class Recording {
     std::vector<VkCommandBuffer> segments_;
     VkCommandBuffer current_ = VK_NULL_HANDLE;
     std::vector<VkDescriptorPool> descriptor_pools_;
+    std::vector<VkBufferView> views_;
     VkQueryPool queries_ = VK_NULL_HANDLE;
     uint32_t max_regions_ = 0;
     struct Region {

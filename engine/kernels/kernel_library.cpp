@@ -3,10 +3,18 @@
 
 #include "base/replace_file.h"
 #include "kernels/embedded_shaders.h"
+#include "shared/texels.h"
 
 #include <vector>
 
 namespace auspex {
+
+namespace {
+TexelBinding texel_binding(uint32_t binding) {
+    const uint32_t of = binding % gpu::kTexelVecs, kind = binding - of;
+    return {binding, of, kind == gpu::kTexelVecs ? 16u : kind == gpu::kTexelPairs ? 8u : 4u};
+}
+} // namespace
 
 Result<std::unique_ptr<KernelLibrary>> KernelLibrary::create(Device& device, const Tuning& tuning, const std::string& cache_folder) {
     std::unique_ptr<KernelLibrary> library(new KernelLibrary(device, tuning));
@@ -41,7 +49,14 @@ Result<const Kernel*> KernelLibrary::get(const KernelId& id) {
     bool by_shuffles = wide || (id.has_subgroup_variant && tuning_.subgroup);
     std::string shader = wide ? id.wide_variant : id.shader + (by_shuffles ? ".subgroup" : "");
     std::string key = shader;
-    for (uint32_t constant : id.constants) key += "," + std::to_string(constant);
+    std::vector<uint32_t> constants = id.constants;
+    std::vector<TexelBinding> texels;
+    if (wide && !id.texels.empty()) {
+        for (uint32_t binding : id.texels) texels.push_back(texel_binding(binding));
+        constants.resize(gpu::kTexelsConstant); // those between are nobody's
+        constants.push_back(tuning_.texels ? 1 : 0);
+    }
+    for (uint32_t constant : constants) key += "," + std::to_string(constant);
     auto found = kernels_.find(key);
     if (found != kernels_.end()) return static_cast<const Kernel*>(found->second.get());
     auto replaced = replaced_.find(shader);
@@ -50,7 +65,8 @@ Result<const Kernel*> KernelLibrary::get(const KernelId& id) {
     desc.spirv = replaced != replaced_.end() ? replaced->second : embedded_shader(shader);
     desc.n_bindings = id.n_bindings;
     desc.args_bytes = id.args_bytes;
-    desc.constants = id.constants;
+    desc.constants = constants;
+    desc.texels = texels;
     desc.subgroup_size = by_shuffles || id.full_subgroups ? tuning_.pinned_subgroup_size : 0;
     AUSPEX_TRY_ASSIGN(kernel, Kernel::create(*device_, desc, cache_));
     auto [at, inserted] = kernels_.emplace(key, std::make_unique<Kernel>(std::move(kernel)));

@@ -20,6 +20,7 @@ struct KernelId {
     bool has_subgroup_variant = false; // "<shader>.subgroup" exists: reductions by shuffles
     std::vector<uint32_t> constants;   // specialization constants 0…n-1
     std::string wide_variant = {};     // the variant for devices that are tuned to wide ones; empty: none
+    std::vector<uint32_t> texels = {}; // bindings where that one can read texels instead: kTexel… of shared/texels.h + binding
     bool full_subgroups = false;       // needs subgroups of tuning's size, though it reduces nothing by shuffles
 };
 

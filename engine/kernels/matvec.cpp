@@ -1,5 +1,6 @@
 // Chooses the variant for a row count and records one dispatch per shard.
 #include "kernels/matvec_family.h"
+#include "shared/texels.h"
 
 namespace auspex {
 
@@ -27,7 +28,11 @@ MatvecKernel matvec_kernel(Recorder& to, const char* shader, const Tensor& weigh
     const std::string name = std::string(shader) + (quant ? ".quant" : "");
     std::vector<uint32_t> constants = {lanes * teams, lanes, teams, static_cast<uint32_t>(weight.dtype), tile, outs};
     constants.insert(constants.end(), own_constants);
-    return {to.kernel({name, n_bindings, args_bytes, true, std::move(constants), name + ".wide.rows" + std::to_string(tile)}), tile, outs * teams};
+    std::vector<uint32_t> texels = {gpu::kTexelVecs + gpu::kMatvecWeight, gpu::kTexelVecs + gpu::kMatvecX};
+    if (n_bindings > gpu::kMatvecNorm) texels.push_back(gpu::kTexelVecs + gpu::kMatvecNorm);
+    if (quant) texels.insert(texels.end(), {gpu::kTexelPairs + gpu::kMatvecWeight, gpu::kTexelWords + gpu::kMatvecWeight});
+    const Kernel* kernel = to.kernel({name, n_bindings, args_bytes, true, std::move(constants), name + ".wide.rows" + std::to_string(tile), std::move(texels)});
+    return {kernel, tile, outs * teams};
 }
 
 void record_matvec(Recorder& to, const Tensor& weight, BufferView x, BufferView y, uint32_t n_rows, uint32_t y_stride, bool add,

@@ -2,6 +2,7 @@
 #include "kernels/tuning.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 
 namespace auspex {
@@ -11,6 +12,13 @@ constexpr uint32_t kVendorNvidia = 0x10de;
 
 bool is_llvmpipe(const DeviceCaps& caps) {
     return caps.driver_id == VK_DRIVER_ID_MESA_LLVMPIPE;
+}
+
+// Out of storage buffers, as Mesa 22's llvmpipe does with a branch for every lane and element, while it fetches texels whole.
+// Mesa 26's gathers elements, and makes a call for texels. Those between were not seen: timing tells.
+bool fetches_element_by_element(const DeviceCaps& caps) {
+    const size_t at = caps.driver.find("Mesa ");
+    return is_llvmpipe(caps) && at != std::string::npos && std::atoi(caps.driver.c_str() + at + 5) < 23;
 }
 
 bool has(const std::vector<uint32_t>& list, uint32_t value) {
@@ -44,7 +52,8 @@ Tuning choose_tuning(const DeviceCaps& caps) {
         tuning.matvec_quant_rows = {1, 2, 4, 6, 8};
         tuning.matvec_outs = 8;
         tuning.attention_rows = 8; // reading keys costs more than weighing them; GPUs would rather have more workgroups
-        tuning.wide = tuning.subgroup && tuning.lanes == 8 && caps.shader_int64;
+        tuning.wide = tuning.subgroup && tuning.lanes == 8 && caps.shader_int64 && caps.max_texels >= caps.max_storage_buffer_range / 4;
+        tuning.texels = tuning.wide && fetches_element_by_element(caps);
         tuning.prompt_by_rows = true;
         tuning.matrix_rows = tuning.matrix_outs = 16; // each product is hundreds of instructions
         tuning.vocab_threads = 8; // a barrier costs per subgroup
@@ -84,12 +93,13 @@ std::vector<uint32_t> vocab_threads_choices(const DeviceCaps& caps) {
 bool may_choose(const Tuning& tuning, const Tuning& base, const DeviceCaps& caps) {
     Tuning rest = tuning; // with base's choices
     rest.wide = base.wide;
+    rest.texels = base.texels;
     rest.matvec_teams = base.matvec_teams;
     rest.matvec_outs = base.matvec_outs;
     rest.matvec_rows = base.matvec_rows;
     rest.matvec_quant_rows = base.matvec_quant_rows;
     rest.vocab_threads = base.vocab_threads;
-    return rest == base && (base.wide || !tuning.wide) &&
+    return rest == base && (base.wide || !tuning.wide) && (base.wide || !tuning.texels) &&
            (tuning.matvec_teams == base.matvec_teams || has(teams_choices(base, caps), tuning.matvec_teams)) &&
            (tuning.matvec_outs == base.matvec_outs || has(outs_choices(), tuning.matvec_outs)) &&
            may_build(tuning.matvec_rows, base.matvec_rows) && may_build(tuning.matvec_quant_rows, base.matvec_quant_rows) &&
@@ -102,7 +112,7 @@ std::string Tuning::sizes() const {
         for (uint32_t n : rows) text += " " + std::to_string(n);
         return text;
     };
-    return (wide ? std::string("wide") : std::to_string(matvec_outs) + " outputs x " + std::to_string(matvec_teams) + " teams") + "; rows" +
+    return (wide ? std::string(texels ? "wide, by texels" : "wide") : std::to_string(matvec_outs) + " outputs x " + std::to_string(matvec_teams) + " teams") + "; rows" +
            list(matvec_rows) + (matvec_rows == matvec_quant_rows ? "" : "; of blocks" + list(matvec_quant_rows)) + "; vocabulary by " +
            std::to_string(vocab_threads);
 }

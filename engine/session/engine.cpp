@@ -12,7 +12,7 @@ namespace {
 constexpr uint32_t kPageSize = 16;       // tokens
 constexpr uint32_t kPromptChunk = 64;    // rows of one replay
 constexpr uint32_t kDefaultContext = 4096;
-constexpr uint32_t kStagesPerLayer = 10;
+constexpr uint32_t kStagesPerLayer = 5; // of a plain pass: qkv, attention, output, gate_up, down
 constexpr uint32_t kCommandSlack = 16384; // commands beyond one whole prompt
 
 // Largest power of two of slots whose round fits every binding.

@@ -18,39 +18,53 @@ vec2 code_pair(uint word, uint upper) {
         if (b == first_pair / (kCacheBlock / 2u)) scale = other;                                                       \
     }
 
-// The pairs that `lane` owns of the head that begins at `element` of a cache.
+// LOAD_…: the pairs that `lane` owns of the head that begins at `element` of a cache, k or v.
 #ifdef WIDE
+TEXEL_BUFFER(kTexelVecs + kAttentionK, k_vec_texels)
+TEXEL_BUFFER(kTexelVecs + kAttentionV, v_vec_texels)
+TEXEL_BUFFER(kTexelPairs + kAttentionK, k_pair_texels)
+TEXEL_BUFFER(kTexelPairs + kAttentionV, v_pair_texels)
+uvec4 k_vec(uint at) { return TEXELS != 0u ? texelFetch(k_vec_texels, int(at)) : wide_uvec4(u64vec2(k_cache[2u * at], k_cache[2u * at + 1u])); }
+uvec4 v_vec(uint at) { return TEXELS != 0u ? texelFetch(v_vec_texels, int(at)) : wide_uvec4(u64vec2(v_cache[2u * at], v_cache[2u * at + 1u])); }
+uvec2 k_pair(uint at) { return FETCH_PAIR(k_cache, k_pair_texels, at); }
+uvec2 v_pair(uint at) { return FETCH_PAIR(v_cache, v_pair_texels, at); }
 #define LOAD_PAIRS(cache, element, pairs, at)                                                                          \
-    [[unroll]] for (uint i = 0u; i < PAIRS; ++i) {                                                                     \
-        uint pair = min(lane * PAIRS + i, HEAD_PAIRS - 1u);                                                            \
-        if (CACHE_TYPE == kCacheF32) {                                                                                 \
-            pairs[(at) + i] = uintBitsToFloat(unpackUint2x32(cache[(element) / 2u + pair]));                           \
-        } else if (i % 2u == 0u || PAIRS % 2u != 0u) {                                                                 \
-            uvec2 w = unpackUint2x32(cache[(element) / 4u + pair / 2u]);                                               \
-            pairs[(at) + i] = unpackHalf2x16(PAIRS % 2u != 0u && pair % 2u != 0u ? w.y : w.x);                         \
-            if (PAIRS % 2u == 0u) pairs[(at) + i + 1u] = unpackHalf2x16(w.y);                                          \
+    [[unroll]] for (uint i = 0u; i < PAIRS; ++i) { /* 2, 4 or 8 of them, all in the head */                            \
+        uint pair = lane * PAIRS + i;                                                                                  \
+        if (CACHE_TYPE == kCacheF32 && i % 2u == 0u) {                                                                 \
+            uvec4 w = cache##_vec((element) / 4u + pair / 2u);                                                         \
+            pairs[(at) + i] = uintBitsToFloat(w.xy);                                                                   \
+            pairs[(at) + i + 1u] = uintBitsToFloat(w.zw);                                                              \
+        } else if (CACHE_TYPE == kCacheF16 && PAIRS % 4u == 0u && i % 4u == 0u) {                                      \
+            uvec4 w = cache##_vec((element) / 8u + pair / 4u);                                                         \
+            [[unroll]] for (uint n = 0u; n < 4u; ++n) pairs[(at) + i + n] = unpackHalf2x16(w[n]);                      \
+        } else if (CACHE_TYPE == kCacheF16 && PAIRS % 4u != 0u && i % 2u == 0u) {                                      \
+            uvec2 w = cache##_pair((element) / 4u + pair / 2u);                                                        \
+            pairs[(at) + i] = unpackHalf2x16(w.x);                                                                     \
+            pairs[(at) + i + 1u] = unpackHalf2x16(w.y);                                                                \
         }                                                                                                              \
     }
 #define LOAD_CODES(cache, element, scale, pairs, at)                                                                   \
     [[unroll]] for (uint i = 0u; i < PAIRS; ++i) {                                                                     \
-        uvec2 w = unpackUint2x32(cache[(element) / 8u + first_pair / 4u + i / 4u]);                                    \
+        uvec2 w = cache##_pair((element) / 8u + first_pair / 4u + i / 4u);                                             \
         uint pair = (PAIRS < 4u ? first_pair + i : i) % 4u;                                                            \
         pairs[(at) + i] = scale * code_pair(pair < 2u ? w.x : w.y, pair % 2u);                                         \
     }
-uint cache_word(uint64_t two, uint word) { return word % 2u == 0u ? unpackUint2x32(two).x : unpackUint2x32(two).y; }
-#define SCALE_WORD(at, b) cache_word(k_cache[(at) / 2u + (b) / 2u], BLOCKS == 1u ? (at) : (b))
+uint cache_word(uvec2 two, uint word) { return word % 2u == 0u ? two.x : two.y; }
+#define SCALE_WORD(at, b) cache_word(k_pair((at) / 2u + (b) / 2u), BLOCKS == 1u ? (at) : (b))
 #else
 #define LOAD_PAIRS(cache, element, pairs, at)                                                                          \
     [[unroll]] for (uint i = 0u; i < PAIRS; ++i) {                                                                     \
         uint pair = min(lane * PAIRS + i, HEAD_PAIRS - 1u);                                                            \
         if (CACHE_TYPE == kCacheF32)                                                                                   \
-            pairs[(at) + i] = uintBitsToFloat(uvec2(cache[(element) + 2u * pair], cache[(element) + 2u * pair + 1u])); \
+            pairs[(at) + i] =                                                                                          \
+                uintBitsToFloat(uvec2(cache##_cache[(element) + 2u * pair], cache##_cache[(element) + 2u * pair + 1u]));\
         else                                                                                                           \
-            pairs[(at) + i] = unpackHalf2x16(cache[(element) / 2u + pair]);                                            \
+            pairs[(at) + i] = unpackHalf2x16(cache##_cache[(element) / 2u + pair]);                                    \
     }
 #define LOAD_CODES(cache, element, scale, pairs, at)                                                                   \
     [[unroll]] for (uint i = 0u; i < PAIRS; ++i) {                                                                     \
-        uint w = cache[(element) / 4u + first_pair / 2u + i / 2u];                                                     \
+        uint w = cache##_cache[(element) / 4u + first_pair / 2u + i / 2u];                                             \
         pairs[(at) + i] = scale * code_pair(w, (PAIRS < 2u ? first_pair : i) % 2u);                                    \
     }
 #define SCALE_WORD(at, b) k_cache[(at) + (b)]

@@ -27,12 +27,12 @@
             vec4 xa[ROWS];
             vec4 xb[ROWS];
             [[unroll]] for (int r = 0; r < ROWS; ++r) {
-                xa[r] = uintBitsToFloat(wide_uvec4(x[x_base[r] + x_of_a(step, octet)]));
-                xb[r] = uintBitsToFloat(wide_uvec4(x[x_base[r] + x_of_b(step, octet)]));
+                xa[r] = x_vec(x_base[r] + x_of_a(step, octet));
+                xb[r] = x_vec(x_base[r] + x_of_b(step, octet));
             }
 #ifdef NORM
-            vec4 norm_a = uintBitsToFloat(wide_uvec4(norm_weight[x_of_a(step, octet)]));
-            vec4 norm_b = uintBitsToFloat(wide_uvec4(norm_weight[x_of_b(step, octet)]));
+            vec4 norm_a = norm_vec(x_of_a(step, octet));
+            vec4 norm_b = norm_vec(x_of_b(step, octet));
             [[unroll]] for (int r = 0; r < ROWS; ++r) {
                 squares[r] = dot_quad(xb[r], xb[r], dot_quad(xa[r], xa[r], squares[r]));
                 precise vec4 a = xa[r] * norm_a;

@@ -27,8 +27,12 @@ layout(constant_id = 5) const int OUTS = 4;
 #include "include/weight.glsl"
 
 layout(std430, binding = kMatvecX) readonly buffer X { WIDE_VEC x[]; };
+TEXEL_BUFFER(kTexelVecs + kMatvecX, x_texels)
+vec4 x_vec(uint at) { return uintBitsToFloat(FETCH_VEC(x, x_texels, at)); }
 #ifdef NORM
 layout(std430, binding = kMatvecNorm) readonly buffer Norm { WIDE_VEC norm_weight[]; };
+TEXEL_BUFFER(kTexelVecs + kMatvecNorm, norm_texels)
+vec4 norm_vec(uint at) { return uintBitsToFloat(FETCH_VEC(norm_weight, norm_texels, at)); }
 #endif
 
 // Outputs that a lane holds after the reduction.

@@ -4,6 +4,8 @@
 #include "include/wide.glsl"
 
 layout(std430, binding = WEIGHT_BINDING) readonly buffer Weight { WIDE_VEC weight[]; };
+TEXEL_BUFFER(kTexelVecs + WEIGHT_BINDING, weight_texels)
+uvec4 weight_vec(uint at) { return FETCH_VEC(weight, weight_texels, at); }
 
 #ifndef QUANT
 const uint kOctets = 1u;
@@ -15,8 +17,8 @@ struct WeightStep {
 WeightStep load_step(uint row, uint step, uint steps) {
     WeightStep s;
     uint at = row * row_vectors(FORMAT, steps) + step * row_vectors(FORMAT, 1u);
-    s.low = wide_uvec4(weight[at]);
-    s.high = FORMAT == kFormatF32 ? wide_uvec4(weight[at + 1u]) : uvec4(0u);
+    s.low = weight_vec(at);
+    s.high = FORMAT == kFormatF32 ? weight_vec(at + 1u) : uvec4(0u);
     return s;
 }
 
@@ -50,6 +52,10 @@ const uint kZeroCode = ZERO_CODE(FORMAT);
 
 layout(std430, binding = WEIGHT_BINDING) readonly buffer WeightPairs { WIDE_PAIR weight_pairs[]; }; // the same bytes
 layout(std430, binding = WEIGHT_BINDING) readonly buffer WeightWords { uint weight_words[]; };      // the same bytes
+TEXEL_BUFFER(kTexelPairs + WEIGHT_BINDING, pair_texels)
+TEXEL_BUFFER(kTexelWords + WEIGHT_BINDING, word_texels)
+uvec2 weight_pair(uint at) { return FETCH_PAIR(weight_pairs, pair_texels, at); }
+uint weight_word(uint at) { return FETCH_WORD(weight_words, word_texels, at); }
 
 struct WeightStep {
     uvec4 low, more_low; // more_low: 8-bit codes
@@ -68,15 +74,15 @@ float half_value(uint h) {
 void load_scales(uint first_word, uint step, out vec2 scale, out vec2 least) {
     uint s = step % 8u;
     if (kScaleKind == kScalesHalf) {
-        uint word = weight_words[first_word + step / 2u];
+        uint word = weight_word(first_word + step / 2u);
         scale = vec2(half_value((step & 1u) != 0u ? word >> 16 : word & 0xffffu));
         least = vec2(0.0);
     } else if (kScaleKind == kScalesPair) {
-        uint word = weight_words[first_word + step];
+        uint word = weight_word(first_word + step);
         scale = vec2(half_value(word & 0xffffu));
         least = vec2(-half_value(word >> 16));
     } else if (kScaleKind == kScalesPacked) {
-        uvec4 head = wide_uvec4(weight[first_word / 4u + step / 8u]);
+        uvec4 head = weight_vec(first_word / 4u + step / 8u);
         precise vec2 product = vec2(half_value(head.x & 0xffffu), half_value(head.x >> 16)) *
                                vec2(float((head.y >> (4u * s) & 15u) | (head.w >> (2u * s) & 3u) << 4),
                                     float((head.z >> (4u * s) & 15u) | (head.w >> (16u + 2u * s) & 3u) << 4));
@@ -84,8 +90,8 @@ void load_scales(uint first_word, uint step, out vec2 scale, out vec2 least) {
         least = product.yy;
     } else {
         uint head = first_word + step / 8u * 5u;
-        uint d = weight_words[head];
-        uint codes = weight_words[head + 1u + s / 2u] >> (16u * (s & 1u));
+        uint d = weight_word(head);
+        uint codes = weight_word(head + 1u + s / 2u) >> (16u * (s & 1u));
         if (kScaleKind == kScalesSigned) {
             precise vec2 product = half_value(d & 0xffffu) * vec2(float(bitfieldExtract(int(codes), 0, 8)),
                                                                   float(bitfieldExtract(int(codes), 8, 8)));
@@ -106,16 +112,16 @@ WeightStep load_step(uint row, uint step, uint steps) {
     s.more_low = uvec4(0u);
     s.high = uvec2(0u);
     if (kLowBits == 8u) {
-        s.low = wide_uvec4(weight[base + 2u * step]);
-        s.more_low = wide_uvec4(weight[base + 2u * step + 1u]);
+        s.low = weight_vec(base + 2u * step);
+        s.more_low = weight_vec(base + 2u * step + 1u);
     } else if (kLowBits == 4u) {
-        s.low = wide_uvec4(weight[base + step]);
+        s.low = weight_vec(base + step);
     } else {
-        s.low = uvec4(wide_uvec2(weight_pairs[2u * base + step]), 0u, 0u);
+        s.low = uvec4(weight_pair(2u * base + step), 0u, 0u);
     }
     uint high = base + high_plane(FORMAT, steps);
-    if (kHighBits == 1u) s.high.x = weight_words[4u * high + step];
-    if (kHighBits == 2u) s.high = wide_uvec2(weight_pairs[2u * high + step]);
+    if (kHighBits == 1u) s.high.x = weight_word(4u * high + step);
+    if (kHighBits == 2u) s.high = weight_pair(2u * high + step);
     load_scales(4u * (base + scale_plane(FORMAT, steps)), step, s.scale, s.min_or_bias);
     if (kZeroCode != 0u) s.min_or_bias = -float(kZeroCode) * s.scale; // exact: zero is a power of two
     return s;

@@ -79,13 +79,14 @@ INSTANTIATE_TEST_SUITE_P(, AttentionVariants,
 
 class AttentionBits : public AttentionTest {};
 
-TEST_F(AttentionBits, do_not_depend_on_how_lanes_exchange) {
-    for (const HeadCase& c : {HeadCase{3, 2, 32, DType::f32}, HeadCase{1, 2, 32, DType::q8_0}, HeadCase{1, 2, 128, DType::q8_0}}) {
+TEST_F(AttentionBits, do_not_depend_on_how_lanes_exchange_or_fetch) {
+    for (const HeadCase& c : {HeadCase{3, 2, 32, DType::f32}, HeadCase{1, 2, 32, DType::q8_0}, HeadCase{1, 2, 128, DType::q8_0}, HeadCase{4, 1, 32, DType::f16},
+                              HeadCase{2, 2, 64, DType::f16}, HeadCase{1, 1, 128, DType::f32}}) {
         const PagedCache cache = filled(c);
         const std::vector<gpu::Row> rows = edge_rows();
         const std::vector<float> qkv = random_floats(qkv_width(cache) * rows.size(), 5);
         const std::vector<float> native = attend(kernels(), cache, qkv, rows);
-        for (Variant variant : {Variant::shuffles, Variant::shared})
+        for (Variant variant : {Variant::shuffles, Variant::shared, Variant::other_fetches})
             EXPECT_TRUE(same_bits(attend(kernels(variant), cache, qkv, rows), native)) << head_case_name(c) << variant_name(variant);
     }
 }

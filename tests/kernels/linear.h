@@ -72,12 +72,14 @@ class LinearTest : public GpuTest {
         for (uint32_t r = 0; r < n_rows; ++r)
             std::copy_n(&x[size_t{r} * weight.cols], weight.cols, &padded[size_t{r} * weight.padded_cols]);
         padded.resize(padded.size() + 8 * weight.padded_cols, NAN); // rows that are not there
+        constexpr uint64_t kBefore = 256;                           // bytes that are not the view's
+        padded.insert(padded.begin(), kBefore / 4, NAN);
         const Buffer from = upload(padded), to = output<float>(size_t{n_rows} * stride + 4);
         auto* y = reinterpret_cast<float*>(to.mapped());
         for (uint32_t r = 0; before && r < n_rows; ++r)
             std::copy_n(&(*before)[size_t{r} * weight.rows], weight.rows, y + size_t{r} * stride);
         run(library, [&](Recorder& recorder) {
-            record(recorder, weight, from.view(), to.view(), n_rows, stride, before != nullptr);
+            record(recorder, weight, from.view(kBefore, from.size() - kBefore), to.view(), n_rows, stride, before != nullptr);
         });
         std::vector<float> out;
         for (uint32_t r = 0; r < n_rows; ++r) {

@@ -111,14 +111,16 @@ TEST_F(MatvecRows, go_where_they_are_told) {
     EXPECT_EQ(std::bit_cast<uint32_t>(there[kFirst + kOut]), kPoison);
 }
 
-TEST_F(MatvecRows, do_not_depend_on_how_lanes_exchange) {
+TEST_F(MatvecRows, do_not_depend_on_how_lanes_exchange_or_fetch) {
     constexpr uint32_t kOut = 37, kCols = 1234;
     std::vector<float> values = random_floats(kOut * kCols, 7);
-    const Tensor weight = tensor(values, kOut, kCols, DType::bf16);
     const std::vector<float> x = random_floats(3 * kCols, 8);
-    const std::vector<float> native = multiply(kernels(), kMatvec, weight, x);
-    for (Variant variant : {Variant::shuffles, Variant::shared})
-        EXPECT_TRUE(same_bits(multiply(kernels(variant), kMatvec, weight, x), native)) << variant_name(variant);
+    for (DType dtype : {DType::bf16, DType::f16, DType::f32}) {
+        const Tensor weight = tensor(values, kOut, kCols, dtype);
+        const std::vector<float> native = multiply(kernels(), kMatvec, weight, x);
+        for (Variant variant : {Variant::shuffles, Variant::shared, Variant::other_fetches})
+            EXPECT_TRUE(same_bits(multiply(kernels(variant), kMatvec, weight, x), native)) << variant_name(variant);
+    }
 }
 
 // Through an RMSNorm: x in twice the rows, of which every second counts.
@@ -185,19 +187,20 @@ TEST_P(MatvecNormed, rows_have_the_same_bits_in_any_company) {
     for (uint32_t n : GetParam() == kNative ? std::vector<uint32_t>{2, 3, 4, 5, 6, 7, 8, 12, 16, 17} : std::vector<uint32_t>{2, 5, 17})
         EXPECT_TRUE(same_bits(run_normed(kernels(GetParam()), weight, std::span(x).first(n * kCols)), std::span(alone).first(n * kOut))) << n << " rows";
 }
-TEST_F(MatvecRows, through_a_norm_do_not_depend_on_how_lanes_exchange) {
+TEST_F(MatvecRows, through_a_norm_do_not_depend_on_how_lanes_exchange_or_fetch) {
     constexpr uint32_t kOut = 37, kCols = 301;
     std::vector<float> values = random_floats(kOut * kCols, 36);
     const Tensor weight = tensor(values, kOut, kCols, DType::bf16);
     const Normed in = normed(random_floats(3 * kCols, 37), kCols);
     std::vector<std::vector<float>> found;
-    for (Variant variant : {kNative, Variant::shuffles, Variant::shared}) {
+    for (Variant variant : {kNative, Variant::shuffles, Variant::shared, Variant::other_fetches}) {
         const Buffer y = output<float>(3 * kOut);
         run(kernels(variant), [&](Recorder& to) { record_normed_matvec(to, weight, in.rows, y.view(), kOut); });
         found.push_back(floats(y, 3 * kOut));
     }
     EXPECT_TRUE(same_bits(found[1], found[0]));
     EXPECT_TRUE(same_bits(found[2], found[0]));
+    EXPECT_TRUE(same_bits(found[3], found[0]));
 }
 
 INSTANTIATE_TEST_SUITE_P(, MatvecNormed, ::testing::Values(kNative, Variant::shuffles, Variant::shared, Variant::lanes_16, Variant::lanes_32),
@@ -236,7 +239,7 @@ TEST_P(MatvecQuantized, agrees_with_the_reference_in_every_variant) {
         KernelLibrary& library = kernels(variant);
         expect_right(multiply(library, kMatvec, weight, x), values, x, cols, chain(library.tuning(), cols, 32));
     }
-    for (Variant variant : {Variant::shuffles, Variant::shared}) {
+    for (Variant variant : {Variant::shuffles, Variant::shared, Variant::other_fetches}) {
         if (!covers_the_decoders(dtype)) continue;
         EXPECT_TRUE(same_bits(multiply(kernels(variant), kMatvec, weight, x), native)) << variant_name(variant);
     }

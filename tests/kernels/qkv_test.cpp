@@ -65,7 +65,8 @@ TEST_P(Qkv, has_the_bits_of_its_parts) {
 }
 
 const std::vector<HeadCase> kCases = {{1, 3, 32, DType::f16}, {3, 2, 32, DType::f32}, {4, 2, 64, DType::f16},
-                                      {5, 1, 64, DType::f32, Variant::shared}, {3, 2, 128, DType::f16, Variant::shuffles}, {1, 2, 128, DType::f16, Variant::lanes_16}};
+                                      {5, 1, 64, DType::f32, Variant::shared}, {3, 2, 128, DType::f16, Variant::shuffles}, {1, 2, 128, DType::f16, Variant::lanes_16},
+                                      {2, 2, 64, DType::f16, Variant::other_fetches}};
 INSTANTIATE_TEST_SUITE_P(, Qkv, ::testing::ValuesIn(kCases), [](const auto& i) { return head_case_name(i.param); });
 
 } // namespace

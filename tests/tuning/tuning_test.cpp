@@ -152,7 +152,7 @@ TEST(Tuning, choices_change_no_bit) {
     const Story expected = tell(*untuned, 0);
     expect_same(*untuned, tell(*untuned, 3), expected);
     for (const json& choice : {json{{"wide", false}, {"outs", 16}, {"teams", 2}, {"rows", {1, 8}}, {"vocab_threads", 64}},
-                               json{{"outs", untuned->tuning().matvec_outs}, {"rows", {1, 2, 8, 16}}, {"block_rows", {1, 8}}}}) {
+                               json{{"texels", untuned->tuning().wide && !untuned->tuning().texels}, {"outs", untuned->tuning().matvec_outs}, {"rows", {1, 2, 8, 16}}, {"block_rows", {1, 8}}}}) {
         Folder folder("choice");
         json kept = json::parse(kept_text());
         kept["entries"][0].update(choice);
@@ -310,6 +310,7 @@ TEST(Tuning, hostile_files_are_ignored) {
         {"rows", {json::array(), 1, {2, 4}, {1, 1}, {4, 1}, {1, 9}, {0}, {32}, {1, -2}, {1, "2"}, {1, 2.5}, long_list, nullptr}},
         {"block_rows", {json::array(), {1, 3}, {2, 4}, {8, 1}, {64}, long_list}},
         {"wide", {1, 0, "true", nullptr}},
+        {"texels", {1, 0, "true", nullptr}},
         {"rows_agree", {false, 1, nullptr}}, // false goes with one row count only
         {"timed", {1, "yes", nullptr}},
     };
@@ -325,9 +326,11 @@ TEST(Tuning, hostile_files_are_ignored) {
         }
     }
     if (!base.wide) {
-        json entry = json::parse(sound);
-        entry["entries"][0]["wide"] = true;
-        expect_ignored(entry.dump(), "wide variants on a device that cannot run them");
+        for (const char* name : {"wide", "texels"}) {
+            json entry = json::parse(sound);
+            entry["entries"][0][name] = true;
+            expect_ignored(entry.dump(), std::string(name) + " on a device that cannot run them");
+        }
     }
 }
 

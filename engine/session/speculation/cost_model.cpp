@@ -204,7 +204,8 @@ void CostModel::observe(const RoundShape& shape, const ObservedRound& times) {
 
 void CostModel::observe_catch_up(uint32_t n_rows, double ms) {
     if (n_rows == 0 || !(ms > 0)) return;
-    learn(ms, catch_up_ms(n_rows), false, {&factor(Part::catch_up, 0), 1}, 0);
+    const bool suspicious = seen_catch_ups_.insert(n_rows).second; // shaders may have been compiled
+    learn(ms, catch_up_ms(n_rows), suspicious, {&factor(Part::catch_up, 0), 1}, 0);
 }
 
 std::vector<CostModel::Learnt> CostModel::learnt() const {

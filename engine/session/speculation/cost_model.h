@@ -44,7 +44,7 @@ class CostModel {
     explicit CostModel(const CostPrior& prior);
 
     void observe(const RoundShape& shape, const ObservedRound& times);
-    void observe_catch_up(uint32_t n_rows, double ms); // rows of the draft cache, one sequence's or several
+    void observe_catch_up(uint32_t n_rows, double ms); // rows recorded, of one sequence or several; the first of so many teaches nothing
 
     double round_ms(const RoundShape& shape) const;
     double plain_ms(uint32_t batch) const { return round_ms({.batch = batch}); }
@@ -101,6 +101,7 @@ class CostModel {
     double unit_prior_ms_ = 1, c_prior_ = 0.5;
     std::map<Key, Factor> factors_;
     std::set<RoundShape> seen_;
+    std::set<uint32_t> seen_catch_ups_; // numbers of rows
     double noise_ = 0; // variance of one measured time's logarithm, as met so far
     uint32_t n_plain_ = 0, n_rounds_ = 0; // timed and learnt from
     std::array<Recent, 3> overheads_;     // by kind of round: plain, model, proposals only

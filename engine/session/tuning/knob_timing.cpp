@@ -54,7 +54,7 @@ class KnobTimer {
                       const Change& change, Result<double> (KnobTimer::*measure)(const Tuning&));
     Status choose_rows(bool quant);
     void advance() {
-        if (request_.progress) request_.progress(std::min(1.0f, static_cast<float>(++knobs_done_) / 6.0f));
+        if (request_.progress) request_.progress(std::min(1.0f, static_cast<float>(++knobs_done_) / 7.0f));
     }
 
     Device& device_;
@@ -261,6 +261,9 @@ Result<TimedKnobs> KnobTimer::choose(const Tuning& base, bool keep_rows) {
     if (base.wide)
         AUSPEX_TRY(choose_one("unrolled for this driver", {0, 1}, 1, [](uint32_t on) { return std::string(on ? "yes" : "no"); },
                               [](Tuning& t, uint32_t on) { t.wide = on != 0; }, &KnobTimer::score_ms));
+    if (result_.tuning.wide)
+        AUSPEX_TRY(choose_one("fetches", {0, 1}, base.texels, [](uint32_t on) { return std::string(on ? "texels" : "elements"); },
+                              [](Tuning& t, uint32_t on) { t.texels = on != 0; }, &KnobTimer::score_ms));
     const auto with = [](std::vector<uint32_t> list, uint32_t value) {
         if (std::find(list.begin(), list.end(), value) == list.end()) list.push_back(value);
         return list;
