@@ -11,7 +11,13 @@ namespace auspex {
 
 namespace {
 constexpr uint64_t kBlockBytes = 64ull << 20;
+
+// llvmpipe compiles a shader again for texel buffers that differ in trifles: whether the size of the buffer is a power of two, and
+// whether bits 8 to 15 of the view's size are all zero. So on CPU devices a buffer is a little larger than asked for, and neither is.
+uint64_t texel_slack(const DeviceCaps& caps, uint64_t size) {
+    return caps.type == VK_PHYSICAL_DEVICE_TYPE_CPU && size + 1024 <= caps.max_allocation_bytes ? 256 : 0;
 }
+} // namespace
 
 Buffer& Buffer::operator=(Buffer&& other) noexcept {
     if (this == &other) return *this;
@@ -19,6 +25,7 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
     pool_ = std::exchange(other.pool_, nullptr);
     handle_ = std::exchange(other.handle_, VK_NULL_HANDLE);
     size_ = std::exchange(other.size_, 0);
+    slack_ = std::exchange(other.slack_, 0);
     mapped_ = std::exchange(other.mapped_, nullptr);
     block_ = other.block_;
     return *this;
@@ -107,7 +114,7 @@ Result<Buffer> MemoryPool::create(uint64_t bytes, MemoryUse use) {
     Buffer buffer;
     VkBufferCreateInfo info = {};
     info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
-    const uint64_t size = round_up<uint64_t>(bytes, 16), slack = texel_slack(device_->caps);
+    const uint64_t size = round_up<uint64_t>(bytes, 16), slack = texel_slack(device_->caps, size);
     info.size = slack > 0 && std::has_single_bit(size + slack) ? size + slack + 16 : size + slack;
     info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
                  VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT;
@@ -130,6 +137,7 @@ Result<Buffer> MemoryPool::create(uint64_t bytes, MemoryUse use) {
         buffer.pool_ = this;
         buffer.handle_ = handle;
         buffer.size_ = size;
+        buffer.slack_ = slack;
         buffer.mapped_ = block.mapped ? block.mapped + offset : nullptr;
         buffer.block_ = index;
         return ok_status();

@@ -20,16 +20,10 @@ struct BufferView {
     VkBuffer buffer = VK_NULL_HANDLE;
     uint64_t offset = 0; // bytes
     uint64_t size = 0;   // bytes
+    uint64_t slack = 0;  // bytes that may be bound behind them
 
-    BufferView sub(uint64_t from, uint64_t bytes) const { return {buffer, offset + from, bytes}; }
+    BufferView sub(uint64_t from, uint64_t bytes) const { return {buffer, offset + from, bytes, slack}; }
 };
-
-// Bytes that can be bound behind any view of a buffer of this device's. llvmpipe compiles a shader again for texel buffers that
-// differ in trifles: whether the size of the buffer is a power of two, and whether bits 8 to 15 of the view's size are all zero.
-// On CPU devices buffers are a little larger than asked for, so that neither ever is.
-inline uint64_t texel_slack(const DeviceCaps& caps) {
-    return caps.type == VK_PHYSICAL_DEVICE_TYPE_CPU ? 256 : 0;
-}
 
 class MemoryPool;
 
@@ -40,8 +34,8 @@ class Buffer {
     Buffer& operator=(Buffer&& other) noexcept;
     ~Buffer() { release(); }
 
-    BufferView view() const { return {handle_, 0, size_}; }
-    BufferView view(uint64_t offset, uint64_t bytes) const { return {handle_, offset, bytes}; }
+    BufferView view() const { return {handle_, 0, size_, slack_}; }
+    BufferView view(uint64_t offset, uint64_t bytes) const { return {handle_, offset, bytes, slack_}; }
     uint64_t size() const { return size_; }
     std::byte* mapped() const { return mapped_; } // null for MemoryUse::device
     explicit operator bool() const { return handle_ != VK_NULL_HANDLE; }
@@ -52,6 +46,7 @@ class Buffer {
     MemoryPool* pool_ = nullptr;
     VkBuffer handle_ = VK_NULL_HANDLE;
     uint64_t size_ = 0;
+    uint64_t slack_ = 0; // behind size_
     std::byte* mapped_ = nullptr;
     size_t block_ = 0;
 };

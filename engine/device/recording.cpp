@@ -114,18 +114,18 @@ Result<VkDescriptorSet> Recording::allocate_set(const Kernel& kernel) {
     return set;
 }
 
-// All whole texels of a buffer, and what texel_slack says.
+// All whole texels of a buffer.
 Result<VkBufferView> Recording::texel_view(const BufferView& buffer, uint32_t texel_bytes) {
-    const uint64_t n_texels = buffer.size / texel_bytes;
-    if (n_texels == 0 || n_texels > device_->caps.max_texels - texel_slack(device_->caps))
-        return Status(Code::internal, "a texel buffer of " + std::to_string(n_texels) + " texels is outside the device's limits");
+    uint64_t range = buffer.size / texel_bytes * texel_bytes;
+    if ((range >> 8 & 0xff) == 0) range += buffer.slack; // buffer.cpp says why
+    if (range == 0 || range / texel_bytes > device_->caps.max_texels)
+        return Status(Code::internal, "a texel buffer of " + std::to_string(range) + " bytes is outside the device's limits");
     VkBufferViewCreateInfo info = {};
     info.sType = VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO;
     info.buffer = buffer.buffer;
     info.format = texel_bytes == 16 ? VK_FORMAT_R32G32B32A32_UINT : texel_bytes == 8 ? VK_FORMAT_R32G32_UINT : VK_FORMAT_R32_UINT;
     info.offset = buffer.offset;
-    info.range = n_texels * texel_bytes;
-    if ((info.range >> 8 & 0xff) == 0) info.range += texel_slack(device_->caps);
+    info.range = range;
     VkBufferView view = VK_NULL_HANDLE;
     AUSPEX_VK_MAKE(*device_, view, CreateBufferView(device_->handle, &info, nullptr, &view));
     views_.push_back(view);

@@ -19,7 +19,8 @@ namespace auspex {
     X(BindBufferMemory) X(CreateShaderModule) X(DestroyShaderModule) X(CreateDescriptorSetLayout)                      \
     X(DestroyDescriptorSetLayout) X(CreatePipelineLayout) X(DestroyPipelineLayout) X(CreatePipelineCache)              \
     X(DestroyPipelineCache) X(GetPipelineCacheData) X(CreateComputePipelines) X(DestroyPipeline)                       \
-    X(CreateBufferView) X(DestroyBufferView) X(CreateDescriptorPool) X(DestroyDescriptorPool) X(AllocateDescriptorSets) X(UpdateDescriptorSets)                 \
+    X(CreateBufferView) X(DestroyBufferView)                                                                           \
+    X(CreateDescriptorPool) X(DestroyDescriptorPool) X(AllocateDescriptorSets) X(UpdateDescriptorSets)                 \
     X(CreateCommandPool) X(DestroyCommandPool) X(AllocateCommandBuffers) X(FreeCommandBuffers)                         \
     X(BeginCommandBuffer) X(EndCommandBuffer) X(CmdPipelineBarrier) X(CmdBindPipeline) X(CmdBindDescriptorSets)        \
     X(CmdPushConstants) X(CmdDispatch) X(CmdDispatchIndirect) X(CmdCopyBuffer) X(CmdFillBuffer)                        \

@@ -31,8 +31,8 @@ MatvecKernel matvec_kernel(Recorder& to, const char* shader, const Tensor& weigh
     std::vector<uint32_t> texels = {gpu::kTexelVecs + gpu::kMatvecWeight, gpu::kTexelVecs + gpu::kMatvecX};
     if (n_bindings > gpu::kMatvecNorm) texels.push_back(gpu::kTexelVecs + gpu::kMatvecNorm);
     if (quant) texels.insert(texels.end(), {gpu::kTexelPairs + gpu::kMatvecWeight, gpu::kTexelWords + gpu::kMatvecWeight});
-    const Kernel* kernel = to.kernel({name, n_bindings, args_bytes, true, std::move(constants), name + ".wide.rows" + std::to_string(tile), std::move(texels)});
-    return {kernel, tile, outs * teams};
+    const std::string wide = name + ".wide.rows" + std::to_string(tile);
+    return {to.kernel({name, n_bindings, args_bytes, true, std::move(constants), wide, std::move(texels)}), tile, outs * teams};
 }
 
 void record_matvec(Recorder& to, const Tensor& weight, BufferView x, BufferView y, uint32_t n_rows, uint32_t y_stride, bool add,

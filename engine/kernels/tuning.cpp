@@ -112,8 +112,9 @@ std::string Tuning::sizes() const {
         for (uint32_t n : rows) text += " " + std::to_string(n);
         return text;
     };
-    return (wide ? std::string(texels ? "wide, by texels" : "wide") : std::to_string(matvec_outs) + " outputs x " + std::to_string(matvec_teams) + " teams") + "; rows" +
-           list(matvec_rows) + (matvec_rows == matvec_quant_rows ? "" : "; of blocks" + list(matvec_quant_rows)) + "; vocabulary by " +
+    const std::string loops = wide ? (texels ? "wide, by texels" : "wide")
+                                   : std::to_string(matvec_outs) + " outputs x " + std::to_string(matvec_teams) + " teams";
+    return loops + "; rows" + list(matvec_rows) + (matvec_rows == matvec_quant_rows ? "" : "; of blocks" + list(matvec_quant_rows)) + "; vocabulary by " +
            std::to_string(vocab_threads);
 }
 

@@ -46,8 +46,9 @@ std::optional<StoredTuning> read_entry(const json& entry, const Tuning& base, co
     StoredTuning stored{.tuning = base};
     Tuning& t = stored.tuning;
     const bool read_all = read(entry, "rows_agree", stored.rows_agree) && read(entry, "timed", stored.is_timed) && read(entry, "wide", t.wide) &&
-                          read(entry, "texels", t.texels) && read(entry, "outs", t.matvec_outs) && read(entry, "teams", t.matvec_teams) && read(entry, "rows", t.matvec_rows) &&
-                          read(entry, "block_rows", t.matvec_quant_rows) && read(entry, "vocab_threads", t.vocab_threads);
+                          read(entry, "texels", t.texels) && read(entry, "outs", t.matvec_outs) && read(entry, "teams", t.matvec_teams) &&
+                          read(entry, "rows", t.matvec_rows) && read(entry, "block_rows", t.matvec_quant_rows) &&
+                          read(entry, "vocab_threads", t.vocab_threads);
     if (!read_all || !may_choose(t, base, caps)) return std::nullopt;
     if (!stored.rows_agree && (t.matvec_rows.size() > 1 || t.matvec_quant_rows.size() > 1)) return std::nullopt;
     return stored;
