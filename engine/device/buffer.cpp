@@ -11,11 +11,12 @@ namespace auspex {
 
 namespace {
 constexpr uint64_t kBlockBytes = 64ull << 20;
+constexpr uint64_t kTexelSlack = 256, kMostRounding = 512; // bytes; rounding: of a buffer's size by the driver
 
 // llvmpipe compiles a shader again for texel buffers that differ in trifles: whether the size of the buffer is a power of two, and
 // whether bits 8 to 15 of the view's size are all zero. So on CPU devices a buffer is a little larger than asked for, and neither is.
 uint64_t texel_slack(const DeviceCaps& caps, uint64_t size) {
-    return caps.type == VK_PHYSICAL_DEVICE_TYPE_CPU && size + 1024 <= caps.max_allocation_bytes ? 256 : 0;
+    return caps.type == VK_PHYSICAL_DEVICE_TYPE_CPU && size + 2 * kTexelSlack + kMostRounding <= caps.max_allocation_bytes ? kTexelSlack : 0;
 }
 } // namespace
 

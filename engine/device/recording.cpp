@@ -117,7 +117,7 @@ Result<VkDescriptorSet> Recording::allocate_set(const Kernel& kernel) {
 // All whole texels of a buffer.
 Result<VkBufferView> Recording::texel_view(const BufferView& buffer, uint32_t texel_bytes) {
     uint64_t range = buffer.size / texel_bytes * texel_bytes;
-    if ((range >> 8 & 0xff) == 0) range += buffer.slack; // buffer.cpp says why
+    if (range > 0 && (range >> 8 & 0xff) == 0) range += buffer.slack; // buffer.cpp says why
     if (range == 0 || range / texel_bytes > device_->caps.max_texels)
         return Status(Code::internal, "a texel buffer of " + std::to_string(range) + " bytes is outside the device's limits");
     VkBufferViewCreateInfo info = {};

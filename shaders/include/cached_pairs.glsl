@@ -24,8 +24,10 @@ TEXEL_BUFFER(kTexelVecs + kAttentionK, k_vec_texels)
 TEXEL_BUFFER(kTexelVecs + kAttentionV, v_vec_texels)
 TEXEL_BUFFER(kTexelPairs + kAttentionK, k_pair_texels)
 TEXEL_BUFFER(kTexelPairs + kAttentionV, v_pair_texels)
-uvec4 k_vec(uint at) { return TEXELS != 0u ? texelFetch(k_vec_texels, int(at)) : wide_uvec4(u64vec2(k_cache[2u * at], k_cache[2u * at + 1u])); }
-uvec4 v_vec(uint at) { return TEXELS != 0u ? texelFetch(v_vec_texels, int(at)) : wide_uvec4(u64vec2(v_cache[2u * at], v_cache[2u * at + 1u])); }
+#define FETCH_TWO(buf, texels, i)                                                                                      \
+    (TEXELS != 0u ? texelFetch(texels, int(i)) : wide_uvec4(u64vec2(buf[2u * (i)], buf[2u * (i) + 1u])))
+uvec4 k_vec(uint at) { return FETCH_TWO(k_cache, k_vec_texels, at); }
+uvec4 v_vec(uint at) { return FETCH_TWO(v_cache, v_vec_texels, at); }
 uvec2 k_pair(uint at) { return FETCH_PAIR(k_cache, k_pair_texels, at); }
 uvec2 v_pair(uint at) { return FETCH_PAIR(v_cache, v_pair_texels, at); }
 #define LOAD_PAIRS(cache, element, pairs, at)                                                                          \

@@ -292,6 +292,17 @@ TEST(SpeculationCosts, OneHiccupAndAColdShaderAreNotLearnt) {
     EXPECT_NEAR(costs.round_ms(drafted), 97, 8);
 }
 
+// Two in a row, so that they look like a change.
+TEST(SpeculationCosts, ColdCatchUpsAreNotLearnt) {
+    CostModel costs(prior_of(50, 0.2, false));
+    for (int i = 0; i < 10; ++i) costs.observe({}, {0, 50, 0.5, 51});
+    const double before = costs.catch_up_ms(16);
+    for (const uint32_t n_rows : {16u, 64u}) costs.observe_catch_up(n_rows, 25 * costs.catch_up_ms(n_rows));
+    EXPECT_EQ(costs.catch_up_ms(16), before);
+    for (int i = 0; i < 10; ++i) costs.observe_catch_up(16, 1.5 * before);
+    EXPECT_NEAR(costs.catch_up_ms(16), 1.5 * before, 0.1 * before);
+}
+
 TEST(SpeculationCosts, FollowsASlowDrift) {
     CostModel costs(prior_of(50, 0.2, false));
     double slow = 1;

@@ -152,7 +152,8 @@ TEST(Tuning, choices_change_no_bit) {
     const Story expected = tell(*untuned, 0);
     expect_same(*untuned, tell(*untuned, 3), expected);
     for (const json& choice : {json{{"wide", false}, {"outs", 16}, {"teams", 2}, {"rows", {1, 8}}, {"vocab_threads", 64}},
-                               json{{"texels", untuned->tuning().wide && !untuned->tuning().texels}, {"outs", untuned->tuning().matvec_outs}, {"rows", {1, 2, 8, 16}}, {"block_rows", {1, 8}}}}) {
+                               json{{"texels", untuned->tuning().wide && !untuned->tuning().texels}, {"outs", untuned->tuning().matvec_outs},
+                                    {"rows", {1, 2, 8, 16}}, {"block_rows", {1, 8}}}}) {
         Folder folder("choice");
         json kept = json::parse(kept_text());
         kept["entries"][0].update(choice);
