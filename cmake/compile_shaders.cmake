@@ -1,4 +1,4 @@
-# GLSL -> SPIR-V 1.3 -> validated -> optimised -> words in the program, and layout checks against the C++ structs.
+# GLSL -> SPIR-V 1.3 -> validated -> every rounding kept -> optimised -> words in the program, and layout checks against the C++ structs.
 # One custom command per variant; what each step writes is decided in embed_shader.cmake.
 
 # auspex_shader(<variant name> SOURCE <file.comp> [DEFINES A=1 ...] [UNROLL] [PREBUILT])
@@ -38,20 +38,29 @@ function(auspex_shader name)
     endif()
     list(TRANSFORM arg_DEFINES PREPEND -D)
     set(unroll)
+    set(unrolled ${out}.spv)
     if(arg_UNROLL)
-        set(unroll --merge-return --inline-entry-points-exhaustive --private-to-local --ssa-rewrite --ccp --loop-unroll --eliminate-dead-branches
-            --ccp --merge-blocks --scalar-replacement=0 --ssa-rewrite --ccp --eliminate-dead-code-aggressive)
+        set(unrolled ${out}.unrolled.spv)
+        set(unroll COMMAND ${AUSPEX_spirv_opt} --target-env=vulkan1.1 --merge-return --inline-entry-points-exhaustive --private-to-local --ssa-rewrite --ccp --loop-unroll --eliminate-dead-branches
+            --ccp --merge-blocks --scalar-replacement=0 --ssa-rewrite --ccp --eliminate-dead-code-aggressive
+            ${out}.spv -o ${unrolled})
     endif()
+    # Before the optimiser, so that it folds none; and again for what it copied.
+    set(keep_roundings ${CMAKE_COMMAND} -D SPIRV_DIS=${AUSPEX_spirv_dis} -D SPIRV_AS=${AUSPEX_spirv_as})
+    set(script ${PROJECT_SOURCE_DIR}/cmake/keep_roundings.cmake)
     add_custom_command(
         OUTPUT ${out}.spv ${out}.words.inc ${out}.layout.inc
         COMMAND ${AUSPEX_glslangValidator} --quiet --target-env vulkan1.1 -V -S comp -I${PROJECT_SOURCE_DIR}/shaders
                 ${arg_DEFINES} --depfile ${out}.d -o ${out}.spv ${source}
         COMMAND ${AUSPEX_spirv_val} --target-env vulkan1.1 ${out}.spv
-        COMMAND ${AUSPEX_spirv_opt} --target-env=vulkan1.1 ${unroll} -O --strip-debug ${out}.spv -o ${out}.opt.spv
+        ${unroll}
+        COMMAND ${keep_roundings} -D IN=${unrolled} -D OUT=${out}.exact.spv -P ${script}
+        COMMAND ${AUSPEX_spirv_opt} --target-env=vulkan1.1 -O --strip-debug ${out}.exact.spv -o ${out}.opt.spv
+        COMMAND ${keep_roundings} -D IN=${out}.opt.spv -D OUT=${out}.opt.spv -P ${script}
         COMMAND ${AUSPEX_spirv_val} --target-env vulkan1.1 ${out}.opt.spv
         COMMAND ${CMAKE_COMMAND} -D NAME=${name} -D OUT=${out} -D SPIRV_DIS=${AUSPEX_spirv_dis}
                 -D SHARED_HEADERS=${PROJECT_SOURCE_DIR}/shaders/shared -P ${PROJECT_SOURCE_DIR}/cmake/embed_shader.cmake
-        DEPENDS ${source} ${PROJECT_SOURCE_DIR}/cmake/embed_shader.cmake
+        DEPENDS ${source} ${PROJECT_SOURCE_DIR}/cmake/embed_shader.cmake ${script}
         DEPFILE ${out}.d
         COMMENT "Shader ${name}" VERBATIM)
 endfunction()

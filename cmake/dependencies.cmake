@@ -5,7 +5,7 @@ find_path(AUSPEX_SENTENCEPIECE_INCLUDE_DIR sentencepiece_processor.h)
 find_library(AUSPEX_SENTENCEPIECE_LIBRARY sentencepiece)
 find_path(AUSPEX_PCRE2_INCLUDE_DIR pcre2.h)
 find_library(AUSPEX_PCRE2_LIBRARY pcre2-8)
-foreach(tool glslangValidator spirv-val spirv-opt spirv-dis)
+foreach(tool glslangValidator spirv-val spirv-opt spirv-dis spirv-as)
     string(MAKE_C_IDENTIFIER ${tool} variable)
     find_program(AUSPEX_${variable} ${tool} HINTS $ENV{VULKAN_SDK}/bin)
 endforeach()
@@ -19,7 +19,8 @@ foreach(need
         "AUSPEX_glslangValidator|glslangValidator|glslang-tools"
         "AUSPEX_spirv_val|spirv-val|spirv-tools"
         "AUSPEX_spirv_opt|spirv-opt|spirv-tools"
-        "AUSPEX_spirv_dis|spirv-dis|spirv-tools")
+        "AUSPEX_spirv_dis|spirv-dis|spirv-tools"
+        "AUSPEX_spirv_as|spirv-as|spirv-tools")
     string(REPLACE "|" ";" need "${need}")
     list(GET need 0 variable)
     list(GET need 1 what)

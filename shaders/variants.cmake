@@ -19,6 +19,7 @@ endforeach()
 # Matrix units: GL_KHR_cooperative_matrix needs a newer glslang than many a machine has.
 auspex_shader(matmul_matrix SOURCE shaders/matrix/matmul_matrix.comp PREBUILT)
 auspex_shader(matmul_matrix.quant SOURCE shaders/matrix/matmul_matrix.comp DEFINES QUANT=1 PREBUILT)
+auspex_shader(prompt_attention_matrix SOURCE shaders/matrix/prompt_attention_matrix.comp PREBUILT)
 
 # The mat-vec family, each member for plain and block formats, through shared memory and by shuffles.
 # ".wide" is for llvmpipe: 64-bit fetches (shaderInt64), and loops unrolled here, because it gives up on large ones.

@@ -53,7 +53,7 @@ Tuning tuning_of(Variant variant, const DeviceCaps& caps) {
     tuning.wide = false;
     if (variant == Variant::shuffles) return tuning;
     tuning.subgroup = false;
-    tuning.pinned_subgroup_size = 0;
+    tuning.pinned_subgroup_size = tuning.matmul_parts = 0; // matrix units want the device's lanes
     if (variant == Variant::lanes_16) tuning.lanes = 16, tuning.vocab_threads = 64;
     if (variant == Variant::lanes_32) tuning.lanes = 32, tuning.vocab_threads = 256;
     return tuning;

@@ -7,31 +7,42 @@
 namespace auspex {
 
 namespace {
-// 0: through the row family's kernel.
-uint32_t own_tile_rows(const Tuning& tuning, const AttentionShape& shape) {
-    const uint32_t queries = gpu::prompt_queries(shape.head_dim), group = shape.n_heads / shape.n_kv_heads;
-    const bool fits = group <= queries && tuning.attention_split % gpu::kPromptKeys == 0;
-    return !tuning.prompt_by_rows && tuning.prompt_attention && fits ? queries / group : 0;
+enum class Tiles { none, shared_memory, matrix_units }; // none: through the row family's kernel
+
+Tiles tiles_of(const Tuning& tuning, const AttentionShape& shape) {
+    const uint32_t group = shape.n_heads / shape.n_kv_heads;
+    if (tuning.prompt_by_rows || !tuning.prompt_attention) return Tiles::none;
+    if (tuning.matmul_parts > 0 && shape.cache_dtype == DType::f16 && group <= gpu::kMatrixQueries && tuning.attention_split == gpu::kMatrixKeys)
+        return Tiles::matrix_units;
+    return group <= gpu::prompt_queries(shape.head_dim) && tuning.attention_split % gpu::kPromptKeys == 0 ? Tiles::shared_memory : Tiles::none;
 }
 } // namespace
 
 uint32_t prompt_tile_rows(const Tuning& tuning, const AttentionShape& shape, uint32_t rows_per_slot) {
-    const uint32_t own = own_tile_rows(tuning, shape);
-    return own > 0 ? own : attention_tile_rows(tuning, rows_per_slot);
+    const uint32_t group = shape.n_heads / shape.n_kv_heads;
+    switch (tiles_of(tuning, shape)) {
+    case Tiles::matrix_units: return gpu::kMatrixQueries / group;
+    case Tiles::shared_memory: return gpu::prompt_queries(shape.head_dim) / group;
+    case Tiles::none: break;
+    }
+    return attention_tile_rows(tuning, rows_per_slot);
 }
 
 void record_prompt_attention(Recorder& to, const AttentionShape& shape, BufferView qkv, const AttentionRows& rows, BufferView pages,
                              BufferView k, BufferView v, BufferView partials, uint32_t max_splits) {
-    if (own_tile_rows(to.tuning(), shape) == 0) return record_attention(to, shape, qkv, rows, pages, k, v, partials, max_splits);
-    const Kernel* kernel = to.kernel({"prompt_attention",
-                                      6,
-                                      sizeof(gpu::AttentionArgs),
-                                      false,
-                                      {shape.head_dim, shape.n_heads / shape.n_kv_heads, cache_type(shape.cache_dtype),
-                                       gpu::prompt_queries(shape.head_dim)}});
+    const Tuning& tuning = to.tuning();
+    const Tiles tiles = tiles_of(tuning, shape);
+    if (tiles == Tiles::none) return record_attention(to, shape, qkv, rows, pages, k, v, partials, max_splits);
+    const uint32_t group = shape.n_heads / shape.n_kv_heads;
+    KernelId id = {"prompt_attention", 6, sizeof(gpu::AttentionArgs), false, {shape.head_dim, group, cache_type(shape.cache_dtype), gpu::prompt_queries(shape.head_dim)}};
+    if (tiles == Tiles::matrix_units) {
+        id.shader = "prompt_attention_matrix";
+        id.constants = {4 * tuning.lanes, shape.head_dim, group, tuning.matrix.m, tuning.matrix.n, tuning.matrix.k, tuning.matmul_parts};
+        id.full_subgroups = true;
+    }
+    const Kernel* kernel = to.kernel(id);
     if (!kernel) return;
-    to.cmd.dispatch_indirect(*kernel, rows.counts, attention_args(shape, to.tuning(), max_splits, rows.n_rows),
-                             {qkv, rows.rows, pages, k, v, partials});
+    to.cmd.dispatch_indirect(*kernel, rows.counts, attention_args(shape, tuning, max_splits, rows.n_rows), {qkv, rows.rows, pages, k, v, partials});
 }
 
 } // namespace auspex

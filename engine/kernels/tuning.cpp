@@ -121,7 +121,7 @@ std::string Tuning::sizes() const {
 std::string Tuning::numerics_id() const {
     std::string id = "n1-l" + std::to_string(lanes) + "-s" + std::to_string(attention_split);
     if (prompt_by_rows) return id + "-r";
-    if (prompt_attention) id += "-p";
+    if (prompt_attention) id += matmul_parts > 0 ? "-pm" : "-p";
     if (matmul_parts > 0) id += "-m" + std::to_string(matmul_parts);
     return id;
 }

@@ -32,6 +32,7 @@ layout(constant_id = 7) const uint OWN_ROWS = 32; // of a subgroup: multiples of
 layout(constant_id = 8) const uint OWN_OUTS = 64; // 64, or 32 where a weight has two parts
 #define WEIGHT_BINDING kMatmulWeight
 #include "include/weight.glsl"
+#include "include/halves.glsl"
 
 layout(push_constant) uniform Push { MatmulArgs args; };
 layout(std430, binding = kMatmulX) readonly buffer X { uvec4 x[]; }; // rows of split_halves
@@ -49,14 +50,12 @@ shared f16vec4 x_slab[PARTS * ROWS * STRIDE];   // (part, row, k)
 shared f16vec4 w_slab[W_PARTS * OUTS * STRIDE]; // (part, output, k)
 shared float results[4u * M * N];               // (subgroup, row, output)
 
-f16vec4 halves_of(uint a, uint b) { return f16vec4(unpackFloat2x16(a), unpackFloat2x16(b)); } // the bits as they are
 void put_w(uint o, uint k, vec4 four) {
     precise vec4 scaled = four * W_SCALE;
-    // Through bits: Mesa 26 takes f16 and back for nothing, and would leave no rest.
-    uvec2 high = uvec2(packHalf2x16(scaled.xy), packHalf2x16(scaled.zw));
-    w_slab[o * STRIDE + k / 4u] = halves_of(high.x, high.y);
-    precise vec4 rest = scaled - vec4(unpackHalf2x16(high.x), unpackHalf2x16(high.y));
-    if (W_PARTS == 2u) w_slab[(OUTS + o) * STRIDE + k / 4u] = f16vec4(rest);
+    f16vec4 high, low;
+    split_into_halves(scaled, high, low);
+    w_slab[o * STRIDE + k / 4u] = high;
+    if (W_PARTS == 2u) w_slab[(OUTS + o) * STRIDE + k / 4u] = low;
 }
 
 void main() {

@@ -12,5 +12,9 @@ SHARED_FUNCTION uint prompt_queries(uint head_dim) {
     return head_dim < 128u ? 64u : 32u;
 }
 
+// The same on matrix units, for an f16 cache: a split's keys at once, 32 KiB of shared memory.
+SHARED_CONST uint kMatrixQueries = 32u;
+SHARED_CONST uint kMatrixKeys = 128u; // = split
+
 SHARED_END
 #endif

@@ -1,4 +1,5 @@
-// Attention of prompts by tiles of rows: against the reference, and bitwise the same in any chunks and company.
+// Attention of prompts by tiles of rows, in shared memory and on matrix units: against the reference, and bitwise the same in any
+// chunks and company.
 #include "kernels/attention_fixture.h"
 
 namespace auspex {
@@ -9,8 +10,11 @@ class PromptAttention : public AttentionTest, public ::testing::WithParamInterfa
     void SetUp() override {
         AttentionTest::SetUp();
         prompt_ = true;
+        const Tuning& tuning = library().tuning();
+        // One f16 per query and weight, 2^-11 of each where devices round down.
+        if (tuning.matmul_parts == 1 && GetParam().cache_dtype == DType::f16) more_error_ = 0x1p-11;
     }
-    KernelLibrary& library() { return kernels(Variant::tiles); }
+    KernelLibrary& library() { return kernels(GetParam().variant); }
 };
 
 TEST_P(PromptAttention, agrees_with_the_reference) {
@@ -53,17 +57,24 @@ TEST_P(PromptAttention, never_weighs_a_later_rows_values) {
     const std::vector<float> qkv = random_floats(width * rows.size(), 6);
     const std::vector<float> expected = attend(library(), cache, qkv, rows);
     const std::vector<float> bad(cache.shape.head_dim, NAN);
-    for (uint32_t h = 0; h < cache.shape.n_kv_heads; ++h)
-        for (const Buffer* pool : {&cache.k, &cache.v})
-            cache.set_vector(*pool, 0, h, 150, bad);
-    const std::vector<float> y = attend(library(), cache, qkv, rows);
-    EXPECT_TRUE(same_bits(std::span(y).first(10 * y_width), std::span(expected).first(10 * y_width)));
-    EXPECT_TRUE(std::isnan(y[10 * y_width]));
+    for (const Buffer* pool : {&cache.v, &cache.k}) { // V alone, then both
+        for (uint32_t h = 0; h < cache.shape.n_kv_heads; ++h) cache.set_vector(*pool, 0, h, 150, bad);
+        const std::vector<float> y = attend(library(), cache, qkv, rows);
+        EXPECT_TRUE(same_bits(std::span(y).first(10 * y_width), std::span(expected).first(10 * y_width)));
+        for (uint32_t r = 10; r < rows.size(); ++r) EXPECT_TRUE(std::isnan(y[r * y_width])) << "row " << r;
+    }
 }
 
 std::vector<HeadCase> cases() {
-    return {{1, 3, 32, DType::f16}, {1, 2, 128, DType::f16}, {3, 2, 32, DType::f32},  {4, 2, 64, DType::f16},  {5, 1, 64, DType::f32},
-            {3, 2, 128, DType::f16}, {3, 2, 32, DType::q8_0}, {4, 2, 64, DType::q8_0}, {1, 2, 128, DType::q8_0}};
+    std::vector<HeadCase> cases = {{1, 3, 32, DType::f16}, {1, 2, 128, DType::f16}, {3, 2, 32, DType::f32},  {4, 2, 64, DType::f16},  {5, 1, 64, DType::f32},
+                                   {3, 2, 128, DType::f16}, {3, 2, 32, DType::q8_0}, {4, 2, 64, DType::q8_0}, {1, 2, 128, DType::q8_0}};
+    for (HeadCase& c : cases) c.variant = Variant::tiles;
+    for (const HeadCase& c : {HeadCase{1, 3, 32, DType::f16}, HeadCase{4, 2, 64, DType::f16}, HeadCase{5, 1, 64, DType::f16}, HeadCase{3, 2, 128, DType::f16}})
+        for (Variant variant : {Variant::matrices, Variant::matrices_1}) {
+            cases.push_back(c);
+            cases.back().variant = variant;
+        }
+    return cases;
 }
 INSTANTIATE_TEST_SUITE_P(, PromptAttention, ::testing::ValuesIn(cases()), [](const auto& i) { return head_case_name(i.param); });
 
@@ -81,6 +92,15 @@ TEST_F(PromptAttentionShapes, of_very_large_groups_go_by_the_row_familys) {
     EXPECT_EQ(prompt_tile_rows(tuning, heads(24, 8, 128), 64), 10u);
     EXPECT_EQ(prompt_tile_rows(tuning, heads(32, 8, 64), 64), 16u);
     EXPECT_EQ(prompt_tile_rows(tuning, heads(33, 1, 128), 64), 4u);
+    EXPECT_EQ(prompt_tile_rows(tuning, heads(33, 1, 64), 64), 1u);
+    tuning.matmul_parts = 2; // 32 queries for every dimension of a head; what is more goes by the tiles of shared memory
+    EXPECT_EQ(prompt_tile_rows(tuning, heads(24, 8, 128), 64), 10u);
+    EXPECT_EQ(prompt_tile_rows(tuning, heads(32, 8, 64), 64), 8u);
+    EXPECT_EQ(prompt_tile_rows(tuning, heads(33, 1, 64), 64), 1u);
+    EXPECT_EQ(prompt_tile_rows(tuning, heads(33, 1, 128), 64), 4u);
+    tuning.attention_split = 64;
+    EXPECT_EQ(prompt_tile_rows(tuning, heads(32, 8, 64), 64), 16u);
+    tuning.matmul_parts = 0;
     tuning.attention_split = 48;
     EXPECT_EQ(prompt_tile_rows(tuning, heads(24, 8, 128), 64), 4u);
     EXPECT_EQ(prompt_tile_rows(tuning, heads(24, 8, 128), 5), 3u) << "tiles of one size";

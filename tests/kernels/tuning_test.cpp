@@ -22,7 +22,7 @@ TEST(Tuning, sends_prompts_to_the_best_units_a_device_has) {
     const Tuning best = choose_tuning(desktop_gpu());
     EXPECT_EQ(best.matmul_parts, 2u);
     EXPECT_EQ(best.matrix.k, 16u);
-    EXPECT_EQ(best.numerics_id(), "n1-l32-s128-p-m2");
+    EXPECT_EQ(best.numerics_id(), "n1-l32-s128-pm-m2");
 
     DeviceCaps caps = desktop_gpu();
     caps.matrix = {};

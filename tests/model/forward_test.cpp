@@ -47,7 +47,7 @@ class Forward : public GpuTestWith<ForwardCase> {
         if (kind != Kernels::native) tuning.prompt_by_rows = kind == Kernels::lanes_16;
         if (kind >= Kernels::shared_matmul) {
             tuning.subgroup = tuning.wide = false;
-            tuning.pinned_subgroup_size = 0;
+            tuning.pinned_subgroup_size = tuning.matmul_parts = 0; // matrix units want the device's lanes
         }
         if (kind == Kernels::lanes_16) tuning.lanes = 16;
         if (kind == Kernels::lanes_32_matmul) tuning.lanes = 32;
