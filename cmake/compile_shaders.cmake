@@ -41,9 +41,9 @@ function(auspex_shader name)
     set(unrolled ${out}.spv)
     if(arg_UNROLL)
         set(unrolled ${out}.unrolled.spv)
-        set(unroll COMMAND ${AUSPEX_spirv_opt} --target-env=vulkan1.1 --merge-return --inline-entry-points-exhaustive --private-to-local --ssa-rewrite --ccp --loop-unroll --eliminate-dead-branches
-            --ccp --merge-blocks --scalar-replacement=0 --ssa-rewrite --ccp --eliminate-dead-code-aggressive
-            ${out}.spv -o ${unrolled})
+        set(unroll COMMAND ${AUSPEX_spirv_opt} --target-env=vulkan1.1 --merge-return --inline-entry-points-exhaustive --private-to-local
+            --ssa-rewrite --ccp --loop-unroll --eliminate-dead-branches --ccp --merge-blocks --scalar-replacement=0 --ssa-rewrite --ccp
+            --eliminate-dead-code-aggressive ${out}.spv -o ${unrolled})
     endif()
     # Before the optimiser, so that it folds none; and again for what it copied.
     set(keep_roundings ${CMAKE_COMMAND} -D SPIRV_DIS=${AUSPEX_spirv_dis} -D SPIRV_AS=${AUSPEX_spirv_as})

@@ -16,7 +16,7 @@ struct Tuning {
     bool prompt_by_rows = false;    // prompts go through the row family: CPUs have no use for another tile shape
     uint32_t matmul_parts = 0;      // f16 parts of an activation on matrix units: 2 are as good as f32, 1 is half the work; 0: none
     DeviceCaps::MatrixTile matrix;  // of the units that they use
-    bool prompt_attention = false;  // of prompts by tiles of rows, on matrix units if there are any, where prompts do not go by rows
+    bool prompt_attention = false;  // of prompts by tiles of rows, where prompts do not go by rows; on matrix units if there are any
 
     // Bit-neutral.
     bool attention_combines = true;           // the last workgroup of attention joins the splits: no stage of its own
