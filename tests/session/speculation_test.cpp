@@ -303,6 +303,17 @@ TEST(SpeculationCosts, ColdCatchUpsAreNotLearnt) {
     EXPECT_NEAR(costs.catch_up_ms(16), 1.5 * before, 0.1 * before);
 }
 
+// Else a few slow rounds of one draft would forbid the long drafts that are known to pay, which begin as short ones.
+TEST(SpeculationCosts, FewerRowsNeverCostMore) {
+    CostModel costs(prior_of(50, 0.2, false));
+    for (const auto& [rows, factor] : {std::pair{2u, 1.8}, {3u, 0.7}, {5u, 1.0}, {9u, 1.3}}) costs.restore({CostModel::Part::verify, rows, factor, 0.01});
+    for (uint32_t rows = 1; rows < 12; ++rows) EXPECT_LE(costs.v(rows), costs.v(rows + 1)) << rows;
+    EXPECT_GE(costs.v(2), 1);
+    const double five = costs.v(5), nine = costs.v(9);
+    EXPECT_LT(costs.v(3), five);
+    EXPECT_LT(five, nine);
+}
+
 TEST(SpeculationCosts, FollowsASlowDrift) {
     CostModel costs(prior_of(50, 0.2, false));
     double slow = 1;

@@ -89,8 +89,12 @@ CostModel::Factor& CostModel::factor(Part part, uint32_t index) {
 }
 
 double CostModel::ratio(Part part, uint32_t index) const {
-    const double ratio = prior(part, index) * std::exp(correction(part, index));
-    return part == Part::verify ? std::max(1.0, ratio) : ratio; // more rows are never quicker, whatever noise says
+    double ratio = prior(part, index) * std::exp(correction(part, index));
+    if (part != Part::verify) return ratio;
+    // More rows are never quicker, whatever noise says: neither than one, nor than fewer that were measured too high.
+    for (auto more = factors_.upper_bound({part, index}); more != factors_.end() && std::get<Part>(more->first) == part; ++more)
+        ratio = std::min(ratio, prior(part, std::get<uint32_t>(more->first)) * std::exp(more->second.log));
+    return std::max(1.0, ratio);
 }
 
 double CostModel::unit_ms() const { return unit_prior_ms_ * std::exp(correction(Part::unit, 0)); }
