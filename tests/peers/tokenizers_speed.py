@@ -25,7 +25,8 @@ PIECE, TOTAL = 4000, 4_000_000  # bytes
 def texts():
     """Pieces of whole lines; the files again and again until there are enough."""
     files = subprocess.run(["git", "ls-files", "*.md", "*.cpp", "*.h", "*.py", "*.comp"], capture_output=True, text=True, check=True).stdout.split()
-    lines = [line for name in files for line in pathlib.Path(name).read_text(encoding="utf-8").splitlines(keepends=True)]
+    lines = [line for name in files for line in pathlib.Path(name).read_text(encoding="utf-8").splitlines(keepends=True)
+             if "<|" not in line]  # `tokenizers` would make control tokens of their spellings
     pieces, size, piece = [], 0, ""
     while size < TOTAL:
         for line in lines:
