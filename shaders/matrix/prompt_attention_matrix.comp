@@ -29,8 +29,8 @@ layout(push_constant) uniform Push { AttentionArgs args; }; // whose split is KE
 layout(std430, binding = kAttentionQkv) readonly buffer Qkv { vec4 qkv[]; };
 layout(std430, binding = kAttentionRows) readonly buffer Rows { Row rows[]; };
 layout(std430, binding = kAttentionPages) readonly buffer Pages { uint pages[]; };
-layout(std430, binding = kAttentionK) readonly buffer K_ { uvec2 k_cache[]; };
-layout(std430, binding = kAttentionV) readonly buffer V_ { uvec2 v_cache[]; };
+layout(std430, binding = kAttentionK) readonly buffer Keys { uvec2 k_cache[]; };
+layout(std430, binding = kAttentionV) readonly buffer Values { uvec2 v_cache[]; };
 layout(std430, binding = kAttentionPartials) writeonly buffer Partials { float partials[]; };
 
 const uint LANES = gl_WorkGroupSize.x / 4u;
@@ -55,10 +55,10 @@ const float kLowest = -3.402823466e38;
 
 shared f16vec4 halves[PARTS * QUERIES * STRIDE]; // (part, query, dimension), then (part, query, key): weights
 shared f16vec4 slab[SLAB_KEYS * SLAB_STRIDE];    // (key, dimension)
-shared float results[4u * M * N];                // a tile of each subgroup
-shared float part_sums[2u * SHARERS * QUERIES];
+shared float results[4u * M * N];                // (subgroup, query, key or dimension): a tile of each
+shared float part_sums[2u * SHARERS * QUERIES];  // (half of the keys, sharer, query)
 shared uint largest_of[QUERIES]; // of a query's scores, as `ordered` makes it; 0: none yet
-shared float total_of[QUERIES];
+shared float total_of[QUERIES];  // of its weights
 shared uint exponent_of[QUERIES]; // first the query's largest magnitude
 shared int limit_of[QUERIES];     // the last key that it sees in this run and split; negative: none
 shared uint slot_of[ROWS];        // kNobody: not live
@@ -77,14 +77,37 @@ uint query_quad(uint row0, uint kv_head, uint q, uint quad) {
     return (row * (args.n_heads + 2u * args.n_kv_heads) + kv_head * GROUP + q % GROUP) * HEAD_QUADS + quad;
 }
 
-// Where four elements of a key begin.
-uint cache_quad(uint slot, uint kv_head, uint key, uint quad) {
-    uint page = pages[slot * args.pages_per_slot + (key >> args.page_bits)];
-    uint token = ((kv_head * args.n_pages + page) << args.page_bits) + (key & ((1u << args.page_bits) - 1u));
-    return token * HEAD_QUADS + quad;
+bool is_finite(uint pair) { return (pair & 0x7c00u) != 0x7c00u && (pair & 0x7c000000u) != 0x7c000000u; }
+
+// Keys or values first … of the split into the slab, zeros behind key_end. Values that are not finite become zeros, and known.
+void load_slab(bool of_k, uint slot, uint kv_head, uint split_begin, uint first, uint key_end) {
+    barrier();
+    for (uint i = gl_LocalInvocationID.x; i < SLAB_KEYS * HEAD_QUADS; i += gl_WorkGroupSize.x) {
+        uint key = first + i / HEAD_QUADS, quad = i % HEAD_QUADS;
+        uvec2 bits = uvec2(0u);
+        if (key < key_end) {
+            uint position = split_begin + key;
+            uint page = pages[slot * args.pages_per_slot + (position >> args.page_bits)];
+            uint token = ((kv_head * args.n_pages + page) << args.page_bits) + (position & ((1u << args.page_bits) - 1u));
+            bits = of_k ? k_cache[token * HEAD_QUADS + quad] : v_cache[token * HEAD_QUADS + quad];
+        }
+        if (!of_k && !(is_finite(bits.x) && is_finite(bits.y))) {
+            bits = uvec2(0u);
+            atomicMin(first_bad, key);
+        }
+        slab[i / HEAD_QUADS * SLAB_STRIDE + quad] = halves_of(bits.x, bits.y);
+    }
+    barrier();
 }
 
-bool is_finite(uint pair) { return (pair & 0x7c00u) != 0x7c00u && (pair & 0x7c000000u) != 0x7c000000u; }
+// Where a query's partials of this split begin; kNobody where nobody reads them.
+uint partials_of(uint row0, uint kv_head, uint q) {
+    uint r = q / GROUP, split = gl_WorkGroupID.x;
+    if (r >= ROWS) return kNobody;
+    if (slot_of[r] == kNobody) return kNobody;
+    if (rows[row0 + r].position < split * KEYS) return kNobody;
+    return (((row0 + r) * args.n_heads + kv_head * GROUP + q % GROUP) * args.max_splits + split) * (HEAD_DIM + 2u);
+}
 
 void main() {
     uint id = gl_LocalInvocationID.x, n_threads = gl_WorkGroupSize.x;
@@ -148,14 +171,7 @@ void main() {
             score[i] = coopmat<float, gl_ScopeSubgroup, M, N, gl_MatrixUseAccumulator>(0.0);
         [[unroll]] for (uint s = 0u; s < SLABS; ++s) {
             if (s * SLAB_KEYS < key_end) {
-                barrier();
-                for (uint i = id; i < SLAB_KEYS * HEAD_QUADS; i += n_threads) {
-                    uint key = s * SLAB_KEYS + i / HEAD_QUADS;
-                    uvec2 bits = uvec2(0u); // behind every row's keys
-                    if (key < key_end) bits = k_cache[cache_quad(slot, kv_head, split_begin + key, i % HEAD_QUADS)];
-                    slab[i / HEAD_QUADS * SLAB_STRIDE + i % HEAD_QUADS] = halves_of(bits.x, bits.y);
-                }
-                barrier();
+                load_slab(true, slot, kv_head, split_begin, s * SLAB_KEYS, key_end);
                 for (uint k = 0u; k < HEAD_DIM; k += K) {
                     coopmat<float16_t, gl_ScopeSubgroup, M, K, gl_MatrixUseA> high[QUERY_TILES], low[QUERY_TILES];
                     [[unroll]] for (uint q = 0u; q < QUERY_TILES; ++q) {
@@ -225,18 +241,7 @@ void main() {
 
         // (own queries) · (all keys) · (own dimensions).
         for (uint s = 0u; s * SLAB_KEYS < key_end; ++s) {
-            barrier();
-            for (uint i = id; i < SLAB_KEYS * HEAD_QUADS; i += n_threads) {
-                uint key = s * SLAB_KEYS + i / HEAD_QUADS;
-                uvec2 bits = uvec2(0u);
-                if (key < key_end) bits = v_cache[cache_quad(slot, kv_head, split_begin + key, i % HEAD_QUADS)];
-                if (!is_finite(bits.x) || !is_finite(bits.y)) {
-                    bits = uvec2(0u);
-                    atomicMin(first_bad, key);
-                }
-                slab[i / HEAD_QUADS * SLAB_STRIDE + i % HEAD_QUADS] = halves_of(bits.x, bits.y);
-            }
-            barrier();
+            load_slab(false, slot, kv_head, split_begin, s * SLAB_KEYS, key_end);
             for (uint k = 0u; k < SLAB_KEYS; k += K) {
                 coopmat<float16_t, gl_ScopeSubgroup, M, K, gl_MatrixUseA> high[QUERY_TILES], low[QUERY_TILES];
                 [[unroll]] for (uint q = 0u; q < QUERY_TILES; ++q) {
@@ -269,17 +274,15 @@ void main() {
         coopMatStore(out_acc[i], results, own_results, N, gl_CooperativeMatrixLayoutRowMajor);
         barrier();
         for (uint e = lane; e < M * N; e += LANES) {
-            uint q = own_query0 + i / DIM_TILES * M + e / N, r = q / GROUP;
-            if (r >= ROWS || slot_of[r] == kNobody || rows[row0 + r].position < split_begin) continue;
-            uint base = (((row0 + r) * args.n_heads + kv_head * GROUP + q % GROUP) * args.max_splits + gl_WorkGroupID.x) * (HEAD_DIM + 2u);
+            uint base = partials_of(row0, kv_head, own_query0 + i / DIM_TILES * M + e / N);
+            if (base == kNobody) continue;
             partials[base + own_dim0 + i % DIM_TILES * N + e % N] = results[own_results + e] / WEIGHT_SCALE; // exact
         }
         barrier();
     }
     for (uint q = id; q < QUERIES; q += n_threads) {
-        uint r = q / GROUP;
-        if (r >= ROWS || slot_of[r] == kNobody || rows[row0 + r].position < split_begin) continue;
-        uint base = (((row0 + r) * args.n_heads + kv_head * GROUP + q % GROUP) * args.max_splits + gl_WorkGroupID.x) * (HEAD_DIM + 2u);
+        uint base = partials_of(row0, kv_head, q);
+        if (base == kNobody) continue;
         partials[base + HEAD_DIM] = unordered(largest_of[q]);
         partials[base + HEAD_DIM + 1u] = total_of[q];
     }
