@@ -66,10 +66,10 @@ void main() {
         if (FORMAT < kFormatQ8_0) { // numbers
             uvec4 more = philox(uvec4(v, args.first_row + row, 1u, 0u), key);
             for (uint e = 0u; e < 4u; ++e) words[e] = plain_word(4u * v + e, r[e], more[e]);
-        } else if (v >= scale_plane(FORMAT, args.steps)) {
-            uint first = 4u * (v - scale_plane(FORMAT, args.steps));
+        } else if (v >= SCALE_PLANE(FORMAT, args.steps)) {
+            uint first = 4u * (v - SCALE_PLANE(FORMAT, args.steps));
             for (uint e = 0u; e < 4u; ++e)
-                words[e] = first + e < scale_words(FORMAT, args.steps) ? scale_word(first + e, kScaleKind == kScalesPacked ? r.x : r[e]) : 0u;
+                words[e] = first + e < SCALE_WORDS(FORMAT, args.steps) ? scale_word(first + e, kScaleKind == kScalesPacked ? r.x : r[e]) : 0u;
         }
         rows[i] = words;
     }

@@ -194,7 +194,8 @@ uint32_t device_steps(DType dtype, uint32_t cols) {
 }
 
 uint64_t device_row_bytes(DType dtype, uint32_t cols) {
-    return 16ull * gpu::row_vectors(static_cast<uint32_t>(dtype), device_steps(dtype, cols));
+    const uint32_t format = static_cast<uint32_t>(dtype), steps = device_steps(dtype, cols);
+    return 16ull * (is_quantized(dtype) ? QUANTIZED_VECTORS(format, steps) : steps * STEP_VECTORS(format));
 }
 
 void pack_rows(DType dtype, uint32_t cols, std::span<const std::byte> file_rows, std::span<std::byte> device_rows) {
@@ -206,7 +207,7 @@ void pack_rows(DType dtype, uint32_t cols, std::span<const std::byte> file_rows,
         std::byte* to = device_rows.data() + row * row_bytes;
         if (is_quantized(dtype)) {
             pack_quantized_row(dtype, cols, reinterpret_cast<const uint8_t*>(from),
-                               {to, to + 16ull * gpu::high_plane(format, steps), to + 16ull * gpu::scale_plane(format, steps)});
+                               {to, to + 16ull * HIGH_PLANE(format, steps), to + 16ull * SCALE_PLANE(format, steps)});
         } else {
             std::memcpy(to, from, file_row);
         }

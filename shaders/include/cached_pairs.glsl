@@ -30,21 +30,25 @@ uvec4 k_vec(uint at) { return FETCH_TWO(k_cache, k_vec_texels, at); }
 uvec4 v_vec(uint at) { return FETCH_TWO(v_cache, v_vec_texels, at); }
 uvec2 k_pair(uint at) { return FETCH_PAIR(k_cache, k_pair_texels, at); }
 uvec2 v_pair(uint at) { return FETCH_PAIR(v_cache, v_pair_texels, at); }
-#define LOAD_PAIRS(cache, element, pairs, at)                                                                          \
-    [[unroll]] for (uint i = 0u; i < PAIRS; ++i) { /* 2, 4 or 8 of them, all in the head */                            \
-        uint pair = lane * PAIRS + i;                                                                                  \
-        if (CACHE_TYPE == kCacheF32 && i % 2u == 0u) {                                                                 \
-            uvec4 w = cache##_vec((element) / 4u + pair / 2u);                                                         \
+#define LOAD_PAIRS(cache, element, pairs, at) /* 2, 4 or 8 of them, all in the head */                                 \
+    if (CACHE_TYPE == kCacheF32) {                                                                                     \
+        [[unroll]] for (uint i = 0u; i < PAIRS; i += 2u) {                                                             \
+            uvec4 w = cache##_vec((element) / 4u + (lane * PAIRS + i) / 2u);                                           \
             pairs[(at) + i] = uintBitsToFloat(w.xy);                                                                   \
             pairs[(at) + i + 1u] = uintBitsToFloat(w.zw);                                                              \
-        } else if (CACHE_TYPE == kCacheF16 && PAIRS % 4u == 0u && i % 4u == 0u) {                                      \
-            uvec4 w = cache##_vec((element) / 8u + pair / 4u);                                                         \
-            [[unroll]] for (uint n = 0u; n < 4u; ++n) pairs[(at) + i + n] = unpackHalf2x16(w[n]);                      \
-        } else if (CACHE_TYPE == kCacheF16 && PAIRS % 4u != 0u && i % 2u == 0u) {                                      \
-            uvec2 w = cache##_pair((element) / 4u + pair / 2u);                                                        \
+        }                                                                                                              \
+    } else if (PAIRS % 4u == 0u) {                                                                                     \
+        [[unroll]] for (uint i = 0u; i < PAIRS; i += 4u) { /* written out: see FOR_TILE */                             \
+            uvec4 w = cache##_vec((element) / 8u + (lane * PAIRS + i) / 4u);                                           \
             pairs[(at) + i] = unpackHalf2x16(w.x);                                                                     \
             pairs[(at) + i + 1u] = unpackHalf2x16(w.y);                                                                \
+            pairs[(at) + i + 2u] = unpackHalf2x16(w.z);                                                                \
+            pairs[(at) + i + 3u] = unpackHalf2x16(w.w);                                                                \
         }                                                                                                              \
+    } else {                                                                                                           \
+        uvec2 w = cache##_pair((element) / 4u + lane * PAIRS / 2u);                                                    \
+        pairs[at] = unpackHalf2x16(w.x);                                                                               \
+        pairs[(at) + 1u] = unpackHalf2x16(w.y);                                                                        \
     }
 #define LOAD_CODES(cache, element, scale, pairs, at)                                                                   \
     [[unroll]] for (uint i = 0u; i < PAIRS; ++i) {                                                                     \

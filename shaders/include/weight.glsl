@@ -16,7 +16,7 @@ struct WeightStep {
 
 WeightStep load_step(uint row, uint step, uint steps) {
     WeightStep s;
-    uint at = row * row_vectors(FORMAT, steps) + step * row_vectors(FORMAT, 1u);
+    uint at = (row * steps + step) * STEP_VECTORS(FORMAT);
     s.low = weight_vec(at);
     s.high = FORMAT == kFormatF32 ? weight_vec(at + 1u) : uvec4(0u);
     return s;
@@ -108,7 +108,7 @@ void load_scales(uint first_word, uint step, out vec2 scale, out vec2 least) {
 
 WeightStep load_step(uint row, uint step, uint steps) {
     WeightStep s;
-    uint base = row * row_vectors(FORMAT, steps);
+    uint base = row * QUANTIZED_VECTORS(FORMAT, steps);
     s.more_low = uvec4(0u);
     s.high = uvec2(0u);
     if (kLowBits == 8u) {
@@ -119,10 +119,10 @@ WeightStep load_step(uint row, uint step, uint steps) {
     } else {
         s.low = uvec4(weight_pair(2u * base + step), 0u, 0u);
     }
-    uint high = base + high_plane(FORMAT, steps);
+    uint high = base + HIGH_PLANE(FORMAT, steps);
     if (kHighBits == 1u) s.high.x = weight_word(4u * high + step);
     if (kHighBits == 2u) s.high = weight_pair(2u * high + step);
-    load_scales(4u * (base + scale_plane(FORMAT, steps)), step, s.scale, s.min_or_bias);
+    load_scales(4u * (base + SCALE_PLANE(FORMAT, steps)), step, s.scale, s.min_or_bias);
     if (kZeroCode != 0u) s.min_or_bias = -float(kZeroCode) * s.scale; // exact: zero is a power of two
     return s;
 }

@@ -37,7 +37,8 @@ SHARED_CONST uint kScalesPacked = 2u;
 SHARED_CONST uint kScalesSigned = 3u;
 SHARED_CONST uint kScalesNibbles = 4u;
 
-// As macros, so that a shader's format, a specialization constant, makes constants of them.
+// As macros, so that a shader's format, a specialization constant, makes constants of them: functions of it would leave their
+// branches in every place that they are called from, and drivers pay for those at each start.
 // Bits of a code in each plane, which are also words of a step.
 #define LOW_BITS(format) ((format) == kFormatQ8_0 ? 8u : (format) == kFormatQ2K || (format) == kFormatQ3K ? 2u : 4u)
 #define HIGH_BITS(format)                                                                                              \
@@ -54,24 +55,17 @@ SHARED_CONST uint kScalesNibbles = 4u;
     ((format) == kFormatQ8_0 ? 128u : (format) == kFormatQ6K ? 32u : (format) == kFormatQ5_0 ? 16u                     \
      : (format) == kFormatQ4_0 ? 8u : (format) == kFormatQ3K ? 4u : 0u)
 
-// Where the planes of a row begin and where it ends, in 16 bytes.
-SHARED_FUNCTION uint high_plane(uint format, uint steps) {
-    return (steps * LOW_BITS(format) + 3u) / 4u;
-}
-SHARED_FUNCTION uint scale_plane(uint format, uint steps) {
-    return high_plane(format, steps) + (steps * HIGH_BITS(format) + 3u) / 4u;
-}
-SHARED_FUNCTION uint scale_words(uint format, uint steps) {
-    return SCALE_KIND(format) == kScalesHalf ? (steps + 1u) / 2u
-         : SCALE_KIND(format) == kScalesPair ? steps
-         : SCALE_KIND(format) == kScalesPacked ? steps / 8u * 4u
-         : steps / 8u * 5u;
-}
-SHARED_FUNCTION uint row_vectors(uint format, uint steps) {
-    return format == kFormatF32 ? 2u * steps
-         : format <= kFormatBf16 ? steps
-         : scale_plane(format, steps) + (scale_words(format, steps) + 3u) / 4u;
-}
+// Words of scales of eight steps.
+#define SCALE_WORDS_OF_8(format)                                                                                       \
+    ((format) == kFormatQ4_1 || (format) == kFormatQ5_1                          ? 8u                                  \
+     : (format) == kFormatQ6K || (format) == kFormatQ3K || (format) == kFormatQ2K ? 5u : 4u)
+#define SCALE_WORDS(format, steps) (((steps) * SCALE_WORDS_OF_8(format) + 7u) / 8u)
+// 16 bytes of a step of numbers.
+#define STEP_VECTORS(format) ((format) == kFormatF32 ? 2u : 1u)
+// Where the planes of a quantised row begin and where it ends, in 16 bytes.
+#define HIGH_PLANE(format, steps) (((steps) * LOW_BITS(format) + 3u) / 4u)
+#define SCALE_PLANE(format, steps) (HIGH_PLANE(format, steps) + ((steps) * HIGH_BITS(format) + 3u) / 4u)
+#define QUANTIZED_VECTORS(format, steps) (SCALE_PLANE(format, steps) + (SCALE_WORDS(format, steps) + 3u) / 4u)
 
 SHARED_END
 #endif

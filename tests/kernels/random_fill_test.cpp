@@ -92,7 +92,7 @@ TEST_P(RandomFill, padding_is_zero) {
     const auto [dtype, cols] = GetParam();
     const Tensor tensor = filled(9);
     const uint32_t format = static_cast<uint32_t>(dtype), steps = tensor.steps();
-    const uint64_t end = is_quantized(dtype) ? 16 * gpu::scale_plane(format, steps) + 4 * gpu::scale_words(format, steps)
+    const uint64_t end = is_quantized(dtype) ? 16 * SCALE_PLANE(format, steps) + 4 * SCALE_WORDS(format, steps)
                                              : cols * uint64_t{dtype_bytes(dtype)};
     const std::vector<uint32_t> all = words(tensor);
     const auto* bytes = reinterpret_cast<const unsigned char*>(all.data());
