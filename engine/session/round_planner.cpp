@@ -61,7 +61,7 @@ void RoundPlanner::observe_times(const Turn& turn, double wall_ms) {
     const RoundForm& form = turn.key.round;
     const bool proposals = std::any_of(turn.entries.begin(), turn.entries.end(), [](const TurnEntry& entry) { return entry.choice.source == DraftSource::proposals; });
     costs_.observe({.model = form.model_drafts, .proposals = proposals, .draft_len = form.draft_len, .batch = form.batch, .transforms = form.edits_logits || form.truncation.any()},
-                   {turn.draft_ms, turn.verify_ms, turn.accept_ms, wall_ms});
+                   {turn.draft_ms, turn.verify_ms, turn.accept_ms, wall_ms, turn.recording_ms});
 }
 
 void RoundPlanner::observe_outcome(LiveSequence& sequence, const DraftChoice& choice, const Outcome& outcome) {

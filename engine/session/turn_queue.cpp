@@ -92,7 +92,9 @@ Status TurnQueue::find_recording(Turn& turn) {
         turn.recording = found->second.get();
         return ok_status();
     }
+    const uint64_t begun_ns = now_ns();
     AUSPEX_TRY_ASSIGN(made, record(turn));
+    turn.recording_ms = static_cast<double>(now_ns() - begun_ns) * 1e-6;
     turn.recording = made.get();
     if (turn.key.kind == TurnKind::copy) turn.once = std::move(made);
     else recordings.emplace(turn.key, std::move(made));

@@ -37,6 +37,7 @@ struct Turn {
     Recording* recording = nullptr;         // null until the first submission is tried
     std::unique_ptr<Recording> once;        // copies are recorded for one use
     uint32_t next_segment = 0;
+    double recording_ms = 0; // host: until it was recorded; 0: replayed
     double draft_ms = -1, verify_ms = -1, accept_ms = -1; // GPU; < 0: not available
     std::vector<Recording::RegionTime> regions = {};      // of copies none unless those are timed
     uint64_t begun_ns = 0, submitted_ns = 0, done_ns = 0; // host's clock: first submission; all submitted; seen to be complete

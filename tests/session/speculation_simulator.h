@@ -22,6 +22,7 @@ struct Device {
     double noise = 0.03;            // standard deviation of a time's logarithm
     double hiccup = 0;              // probability of a round that takes 5 times as long
     double cold_ms = 0;             // of the first round of a shape
+    double recording_ms = 0;        // of the host, before it
     std::function<double(double at_ms)> slowness = {}; // none: 1
     bool has_timestamps = true;
 
@@ -145,8 +146,10 @@ class Machine {
         const double slow = slowness(run.ms);
         double factor = slow * noise();
         if (std::uniform_real_distribution<double>()(random_) < device_.hiccup) factor *= 5;
-        const double cold = engine.warm.insert(shape).second ? device_.cold_ms : 0;
+        const bool is_first = engine.warm.insert(shape).second;
+        const double cold = is_first ? device_.cold_ms : 0;
         ObservedRound times;
+        times.recording_ms = is_first ? device_.recording_ms : 0;
         times.wall_ms = device_.round_ms(shape) * factor + cold;
         if (device_.has_timestamps) {
             times.draft_ms = device_.draft_ms(shape) * factor * noise();
@@ -154,7 +157,7 @@ class Machine {
             times.accept_ms = device_.accept_ms * factor * noise();
         }
         engine.costs.observe(shape, times);
-        run.ms += times.wall_ms;
+        run.ms += times.recording_ms + times.wall_ms;
         run.plain_ms += device_.round_ms({}) * slow * (1 + 4 * device_.hiccup) * std::exp(device_.noise * device_.noise / 2);
     }
 

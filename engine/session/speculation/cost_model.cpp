@@ -2,8 +2,9 @@
 #include "session/speculation/cost_model.h"
 
 #include <algorithm>
-#include <utility>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 namespace auspex {
 
@@ -136,6 +137,12 @@ double CostModel::catch_up_ms(uint32_t n_rows) const {
     return unit_ms() * rows_prior(n_rows) * ratio(Part::catch_up, 0);
 }
 
+double CostModel::first_use_ms() const {
+    double total = 0;
+    for (const auto& [shape, ms] : recording_ms_) total += ms;
+    return recording_ms_.empty() ? std::numeric_limits<double>::infinity() : total / static_cast<double>(recording_ms_.size());
+}
+
 double CostModel::c() const { return ratio(Part::draft, 1); }
 
 double CostModel::v(uint32_t rows) const { return ratio(Part::verify, rows); }
@@ -178,6 +185,7 @@ void CostModel::learn(double measured_ms, double predicted_ms, bool suspicious, 
 
 void CostModel::observe(const RoundShape& shape, const ObservedRound& times) {
     const bool suspicious = seen_.insert(shape).second; // shaders may have been compiled
+    recording_ms_[shape] += times.recording_ms;
     const bool has_gpu = times.verify_ms > 0;
     if (!has_gpu && !(times.wall_ms > 0)) return;
     if (!suspicious) {

@@ -37,6 +37,7 @@ struct CostPrior {
 // Milliseconds; negative: not available. wall: since the round before was complete, if nothing else ran between.
 struct ObservedRound {
     double draft_ms = -1, verify_ms = -1, accept_ms = -1, wall_ms = -1;
+    double recording_ms = 0; // of the host, before all that, with the pipelines that were new; 0: replayed
 };
 
 class CostModel {
@@ -53,6 +54,7 @@ class CostModel {
     double v(uint32_t rows) const; // target pass of so many rows / of one
     double overhead_ms(const RoundShape& shape) const; // wall - GPU
     bool seen(const RoundShape& shape) const { return seen_.contains(shape); } // in this process
+    double first_use_ms() const; // of the host, for a shape that was not recorded yet; infinite: nothing was seen yet
     bool is_calibrated() const; // ratios are held against plain rounds, now or when they were stored
 
     // What was learnt, as it is stored.
@@ -101,6 +103,7 @@ class CostModel {
     double unit_prior_ms_ = 1, c_prior_ = 0.5;
     std::map<Key, Factor> factors_;
     std::set<RoundShape> seen_;
+    std::map<RoundShape, double> recording_ms_; // of each shape, all its recordings
     std::set<uint32_t> seen_catch_ups_; // numbers of rows
     double noise_ = 0; // variance of one measured time's logarithm, as met so far
     uint32_t n_plain_ = 0, n_rounds_ = 0; // timed and learnt from

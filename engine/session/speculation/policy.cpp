@@ -14,6 +14,9 @@
 //     run (or this text) is known well; from then on it is an investment, written off over the tokens it serves.
 //  6. Nothing is drafted before two plain rounds were timed or stored costs were found: ratios need their denominator.
 //     Two plain rounds among every 64 or more that draft keep it fresh.
+//  7. The first drafts of an engine need shapes that must be recorded and compiled: about two, until draft_len has settled.
+//     They begin when the tokens still to come would win that time back;
+//     plain rounds tell what a shape takes.
 //
 // Sequences of a group share the round's time: time is counted in tokens that plain rounds of the group would give.
 #include "session/speculation/policy.h"
@@ -36,6 +39,8 @@ constexpr double kBestAlpha = 0.95;      // that a probe could find
 constexpr double kKnownAccount = 5;      // tokens: of a sequence of a pair whose long run is known
 constexpr double kMostSavings = 8;       // tokens
 constexpr uint32_t kReferenceAfter = 64, kReferenceRounds = 2;
+constexpr double kFirstShapes = 2;          // recorded before draft_len has settled
+constexpr uint32_t kFirstUseTokens = 512;   // of a sequence: most end before their limit
 
 uint32_t index_of(DraftClass drafts) { return static_cast<uint32_t>(drafts); }
 
@@ -134,15 +139,28 @@ SpeculationPolicy::Candidate SpeculationPolicy::evaluate(Group group, const Roun
     return candidate;
 }
 
-// Whether drafts as good as a probe could find them would be worth their cost.
-bool SpeculationPolicy::could_ever_win(const Candidate& plain, const Candidate& probe) const {
+// Of any draft_len, by the group's choices; with drafts that are accepted as often as is known, or least_alpha.
+double SpeculationPolicy::best_rate(Group group, const Candidate& drafting, double least_alpha) const {
+    double best = 0;
     for (uint32_t draft_len = 1; draft_len <= max_draft_len_; ++draft_len) {
-        RoundShape shape = probe.shape;
+        RoundShape shape = drafting.shape;
         shape.draft_len = std::max(shape.draft_len, draft_len);
-        const double won = probe.n_drafting * (expected_tokens(kBestAlpha, draft_len) - 1);
-        if ((plain.tokens + won) / costs_.round_ms(shape) > kBegin * plain.rate()) return true;
+        double tokens = 0;
+        for (const SpeculatingSequence& sequence : group) {
+            const DraftChoice& choice = sequence.choice;
+            const double known = sequence.state->estimator.expected_tokens(choice.drafts, choice.is_automatic ? draft_len : choice.draft_len);
+            tokens += choice.is_automatic ? std::max(known, expected_tokens(least_alpha, draft_len)) : known;
+        }
+        best = std::max(best, tokens / costs_.round_ms(shape));
     }
-    return false;
+    return best;
+}
+
+bool SpeculationPolicy::wins_first_use_back(Group group, const Candidate& plain, const Candidate& drafting) const {
+    const double token_ms = 1 / plain.rate(), drafted_token_ms = 1 / best_rate(group, drafting, 0);
+    double tokens = 0;
+    for (const SpeculatingSequence& sequence : group) tokens += sequence.choice.is_automatic ? std::min(sequence.tokens_left, kFirstUseTokens) : 0;
+    return tokens * (token_ms - drafted_token_ms) > kFirstShapes * costs_.first_use_ms();
 }
 
 SpeculationPolicy::Candidate SpeculationPolicy::choose(Group group, const RoundShape& base, const Candidate& plain, bool& is_probe) const {
@@ -163,10 +181,15 @@ SpeculationPolicy::Candidate SpeculationPolicy::choose(Group group, const RoundS
             best_score = score;
         }
     }
-    if (best.n_drafting > 0) return best;
-    const Candidate probe = evaluate(group, base, true, 1, &plain, true);
-    is_probe = probe.n_drafting > 0 && could_ever_win(plain, probe);
-    return is_probe ? probe : plain;
+    is_probe = best.n_drafting == 0;
+    const Candidate drafting = is_probe ? evaluate(group, base, true, 1, &plain, true) : evaluate(group, base, best.model, best.draft_len, &plain, false);
+    bool is_worth_it = drafting.n_drafting > 0 && (!is_probe || best_rate(group, drafting, kBestAlpha) > kBegin * plain.rate());
+    const bool is_too_short = is_worth_it && !has_drafted_ && !wins_first_use_back(group, plain, drafting);
+    for (SpeculatingSequence& sequence : group)
+        if (is_too_short || has_drafted_) sequence.state->is_too_short = is_too_short;
+    is_worth_it = is_worth_it && !is_too_short;
+    is_probe = is_probe && is_worth_it;
+    return is_worth_it ? drafting : plain;
 }
 
 void SpeculationPolicy::earn(SequenceSpeculation& state, uint32_t tokens_left) const {
@@ -246,6 +269,7 @@ RoundPlan SpeculationPolicy::decide(Group group, uint32_t batch, bool transforms
         last_draft_len_ = chosen.n_drafting > 0 ? chosen.draft_len : 0;
         if (chosen.n_drafting > 0) last_speedup_ = chosen.rate() / plain.rate();
     }
+    has_drafted_ |= chosen.shape.draft_len > 0;
     plain_run_ = chosen.shape.draft_len > 0 ? 0 : plain_run_ + 1;
     since_plain_ = plain_run_ >= kReferenceRounds ? 0 : since_plain_ + 1;
     for (const SpeculatingSequence& sequence : group) {
@@ -284,6 +308,7 @@ SpeculationPolicy::Summary SpeculationPolicy::summary(const SequenceSpeculation&
     if (source == static_cast<size_t>(DraftSource::none)) {
         const double needed = costs_.c() + costs_.v(2) - 1; // of one draft: what it costs more than it can give
         if (needed >= kBestAlpha) say("plain: a draft costs too much (c %.2f, v(2) %.2f)", costs_.c(), costs_.v(2));
+        else if (state.is_too_short) say("plain: too few tokens to win back what first drafts take (%.0f ms)", kFirstShapes * costs_.first_use_ms());
         else if (estimator.evidence(DraftClass::model) > 0) say("plain: drafts accepted too rarely (α %.2f)", alpha);
         else say("plain: no draft was worth a try");
     } else {

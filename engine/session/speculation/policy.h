@@ -30,6 +30,7 @@ struct SequenceSpeculation {
     double charge = 0;     // of the last round that drafted, in tokens
     uint32_t n_tokens = 0; // given by rounds that were read
     bool began = false, catching_up = false;
+    bool is_too_short = false; // to win back what the engine's first drafts would take
     struct Pause { // of one class of drafts, in rounds without it
         uint32_t left = 0, next = 0;
         uint32_t probe_left = 0; // rounds of the probe under way
@@ -101,7 +102,8 @@ class SpeculationPolicy {
     Candidate evaluate(Group group, const RoundShape& base, bool model, uint32_t draft_len, const Candidate* plain,
                        bool is_probe) const;
     Candidate choose(Group group, const RoundShape& base, const Candidate& plain, bool& is_probe) const;
-    bool could_ever_win(const Candidate& plain, const Candidate& probe) const;
+    double best_rate(Group group, const Candidate& drafting, double least_alpha) const;
+    bool wins_first_use_back(Group group, const Candidate& plain, const Candidate& drafting) const;
     double catch_up_loss(const SpeculatingSequence& sequence, double token_ms, bool is_probe) const; // in tokens
     uint32_t longest(const SequenceSpeculation& state, DraftClass drafts) const;
     bool reference_is_due() const;
@@ -117,6 +119,7 @@ class SpeculationPolicy {
     uint32_t last_draft_len_ = 0;
     uint32_t since_plain_ = 0, plain_run_ = 0; // rounds
     double last_speedup_ = 1;                  // expected of the last round that drafted
+    bool has_drafted_ = false;
 };
 
 } // namespace auspex
