@@ -137,10 +137,18 @@ double CostModel::catch_up_ms(uint32_t n_rows) const {
     return unit_ms() * rows_prior(n_rows) * ratio(Part::catch_up, 0);
 }
 
-double CostModel::first_use_ms() const {
+template <typename F> double CostModel::mean_first_use(const F& ms_of) const {
     double total = 0;
-    for (const auto& [shape, ms] : recording_ms_) total += ms;
-    return recording_ms_.empty() ? std::numeric_limits<double>::infinity() : total / static_cast<double>(recording_ms_.size());
+    for (const auto& [shape, first] : first_uses_) total += ms_of(shape, first);
+    return first_uses_.empty() ? std::numeric_limits<double>::infinity() : total / static_cast<double>(first_uses_.size());
+}
+
+double CostModel::recording_ms() const {
+    return mean_first_use([](const RoundShape&, const FirstUse& first) { return first.recording_ms; });
+}
+
+double CostModel::first_use_ms() const {
+    return mean_first_use([this](const RoundShape& shape, const FirstUse& first) { return first.recording_ms + std::max(0.0, first.round_ms - round_ms(shape)); });
 }
 
 double CostModel::c() const { return ratio(Part::draft, 1); }
@@ -184,9 +192,11 @@ void CostModel::learn(double measured_ms, double predicted_ms, bool suspicious, 
 }
 
 void CostModel::observe(const RoundShape& shape, const ObservedRound& times) {
-    const bool suspicious = seen_.insert(shape).second; // shaders may have been compiled
-    recording_ms_[shape] += times.recording_ms;
     const bool has_gpu = times.verify_ms > 0;
+    const double gpu_ms = std::max(0.0, times.draft_ms) + times.verify_ms + std::max(0.0, times.accept_ms);
+    const auto [first, suspicious] = first_uses_.try_emplace(shape); // shaders may have been compiled
+    first->second.recording_ms += times.recording_ms;
+    if (suspicious) first->second.round_ms = has_gpu ? gpu_ms : std::max(0.0, times.wall_ms);
     if (!has_gpu && !(times.wall_ms > 0)) return;
     if (!suspicious) {
         n_rounds_ += 1;
@@ -209,7 +219,6 @@ void CostModel::observe(const RoundShape& shape, const ObservedRound& times) {
     Factor& accept = factor(shape.transforms ? Part::accept_transformed : Part::accept, rows);
     learn(times.accept_ms, unit_ms() * accept_ratio(shape), suspicious, {&accept, 1}, kAcceptNoise);
     if (suspicious || !(times.wall_ms > 0) || !std::isfinite(times.wall_ms)) return;
-    const double gpu_ms = std::max(0.0, times.draft_ms) + times.verify_ms + std::max(0.0, times.accept_ms);
     Recent& recent = overheads_[shape.model ? 1 : shape.proposals ? 2 : 0];
     recent.values[recent.n++ % recent.values.size()] = std::max(0.0, times.wall_ms - gpu_ms) / unit_ms();
 }

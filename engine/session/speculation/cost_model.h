@@ -53,8 +53,9 @@ class CostModel {
     double c() const;              // draft pass / target pass, one row each
     double v(uint32_t rows) const; // target pass of so many rows / of one
     double overhead_ms(const RoundShape& shape) const; // wall - GPU
-    bool seen(const RoundShape& shape) const { return seen_.contains(shape); } // in this process
-    double first_use_ms() const; // of the host, for a shape that was not recorded yet; infinite: nothing was seen yet
+    // What a shape's first use takes more than the next ones; infinite: nothing was seen yet in this process.
+    double recording_ms() const; // of the host, in every process
+    double first_use_ms() const; // with the shaders that a driver compiles when they first run, and often keeps
     bool is_calibrated() const; // ratios are held against plain rounds, now or when they were stored
 
     // What was learnt, as it is stored.
@@ -102,8 +103,11 @@ class CostModel {
     CostPrior prior_;
     double unit_prior_ms_ = 1, c_prior_ = 0.5;
     std::map<Key, Factor> factors_;
-    std::set<RoundShape> seen_;
-    std::map<RoundShape, double> recording_ms_; // of each shape, all its recordings
+    struct FirstUse {
+        double recording_ms = 0, round_ms = 0; // on the host, of all its recordings; of its first round
+    };
+    std::map<RoundShape, FirstUse> first_uses_; // of what was seen in this process
+    template <typename F> double mean_first_use(const F& ms_of) const;
     std::set<uint32_t> seen_catch_ups_; // numbers of rows
     double noise_ = 0; // variance of one measured time's logarithm, as met so far
     uint32_t n_plain_ = 0, n_rounds_ = 0; // timed and learnt from

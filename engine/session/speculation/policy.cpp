@@ -14,9 +14,9 @@
 //     run (or this text) is known well; from then on it is an investment, written off over the tokens it serves.
 //  6. Nothing is drafted before two plain rounds were timed or stored costs were found: ratios need their denominator.
 //     Two plain rounds among every 64 or more that draft keep it fresh.
-//  7. The first drafts of an engine need shapes that must be recorded and compiled: about two, until draft_len has settled.
-//     They begin when the tokens still to come would win that time back;
-//     plain rounds tell what a shape takes.
+//  7. A shape's first round is slow: it is recorded, and shaders are compiled; the plain ones tell how slow. The first drafts of
+//     an engine need about two shapes until draft_len has settled, and begin when the tokens still to come would win their
+//     recording back; what they compile serves other runs, too. After them a new shape must win back all that it takes.
 //
 // Sequences of a group share the round's time: time is counted in tokens that plain rounds of the group would give.
 #include "session/speculation/policy.h"
@@ -39,10 +39,16 @@ constexpr double kBestAlpha = 0.95;      // that a probe could find
 constexpr double kKnownAccount = 5;      // tokens: of a sequence of a pair whose long run is known
 constexpr double kMostSavings = 8;       // tokens
 constexpr uint32_t kReferenceAfter = 64, kReferenceRounds = 2;
-constexpr double kFirstShapes = 2;          // recorded before draft_len has settled
-constexpr uint32_t kFirstUseTokens = 512;   // of a sequence: most end before their limit
+constexpr double kFirstShapes = 2;        // recorded before draft_len has settled
+constexpr uint32_t kFirstUseTokens = 512; // of a sequence: most end before their limit
 
 uint32_t index_of(DraftClass drafts) { return static_cast<uint32_t>(drafts); }
+
+double tokens_to_come(std::span<const SpeculatingSequence> group) {
+    double tokens = 0;
+    for (const SpeculatingSequence& sequence : group) tokens += std::min(sequence.tokens_left, kFirstUseTokens);
+    return tokens;
+}
 
 } // namespace
 
@@ -136,6 +142,8 @@ SpeculationPolicy::Candidate SpeculationPolicy::evaluate(Group group, const Roun
         const uint32_t served = std::min(sequence.tokens_left, std::max(sequence.lag_rows, kWriteOffTokens));
         candidate.catch_up_ms += costs_.catch_up_ms(sequence.lag_rows) * std::min(1.0, expected / served);
     }
+    if (plain && candidate.n_drafting > 0 && !begun_.empty() && !begun_.contains(candidate.shape))
+        candidate.first_use_ms = costs_.first_use_ms() * std::min(1.0, candidate.tokens / tokens_to_come(group));
     return candidate;
 }
 
@@ -158,9 +166,7 @@ double SpeculationPolicy::best_rate(Group group, const Candidate& drafting, doub
 
 bool SpeculationPolicy::wins_first_use_back(Group group, const Candidate& plain, const Candidate& drafting) const {
     const double token_ms = 1 / plain.rate(), drafted_token_ms = 1 / best_rate(group, drafting, 0);
-    double tokens = 0;
-    for (const SpeculatingSequence& sequence : group) tokens += sequence.choice.is_automatic ? std::min(sequence.tokens_left, kFirstUseTokens) : 0;
-    return tokens * (token_ms - drafted_token_ms) > kFirstShapes * costs_.first_use_ms();
+    return tokens_to_come(group) * (token_ms - drafted_token_ms) > kFirstShapes * costs_.recording_ms();
 }
 
 SpeculationPolicy::Candidate SpeculationPolicy::choose(Group group, const RoundShape& base, const Candidate& plain, bool& is_probe) const {
@@ -175,21 +181,21 @@ SpeculationPolicy::Candidate SpeculationPolicy::choose(Group group, const RoundS
             const Candidate candidate = evaluate(group, base, model, draft_len, &plain, false);
             if (candidate.n_drafting == 0) continue;
             const bool is_current = model == last_model_ && draft_len == last_draft_len_;
-            const double score = candidate.rate() * (is_current ? kChange : 1) / (costs_.seen(candidate.shape) ? 1 : kChange);
+            const double score = candidate.rate() * (is_current ? kChange : 1) / (begun_.contains(candidate.shape) ? 1 : kChange);
             if (score <= best_score) continue;
             best = candidate;
             best_score = score;
         }
     }
     is_probe = best.n_drafting == 0;
-    const Candidate drafting = is_probe ? evaluate(group, base, true, 1, &plain, true) : evaluate(group, base, best.model, best.draft_len, &plain, false);
-    bool is_worth_it = drafting.n_drafting > 0 && (!is_probe || best_rate(group, drafting, kBestAlpha) > kBegin * plain.rate());
-    const bool is_too_short = is_worth_it && !has_drafted_ && !wins_first_use_back(group, plain, drafting);
+    const Candidate drafting = evaluate(group, base, is_probe || best.model, is_probe ? 1 : best.draft_len, &plain, is_probe);
+    const bool wins = drafting.n_drafting > 0 && (!is_probe || best_rate(group, drafting, kBestAlpha) > kBegin * plain.rate());
+    const bool is_too_short = wins && begun_.empty() && !wins_first_use_back(group, plain, drafting);
     for (SpeculatingSequence& sequence : group)
-        if (is_too_short || has_drafted_) sequence.state->is_too_short = is_too_short;
-    is_worth_it = is_worth_it && !is_too_short;
-    is_probe = is_probe && is_worth_it;
-    return is_worth_it ? drafting : plain;
+        if (is_too_short || !begun_.empty()) sequence.state->is_too_short = is_too_short;
+    if (wins && !is_too_short) return drafting;
+    is_probe = false;
+    return plain;
 }
 
 void SpeculationPolicy::earn(SequenceSpeculation& state, uint32_t tokens_left) const {
@@ -269,7 +275,7 @@ RoundPlan SpeculationPolicy::decide(Group group, uint32_t batch, bool transforms
         last_draft_len_ = chosen.n_drafting > 0 ? chosen.draft_len : 0;
         if (chosen.n_drafting > 0) last_speedup_ = chosen.rate() / plain.rate();
     }
-    has_drafted_ |= chosen.shape.draft_len > 0;
+    if (chosen.n_drafting > 0) begun_.insert(chosen.shape);
     plain_run_ = chosen.shape.draft_len > 0 ? 0 : plain_run_ + 1;
     since_plain_ = plain_run_ >= kReferenceRounds ? 0 : since_plain_ + 1;
     for (const SpeculatingSequence& sequence : group) {
@@ -308,7 +314,7 @@ SpeculationPolicy::Summary SpeculationPolicy::summary(const SequenceSpeculation&
     if (source == static_cast<size_t>(DraftSource::none)) {
         const double needed = costs_.c() + costs_.v(2) - 1; // of one draft: what it costs more than it can give
         if (needed >= kBestAlpha) say("plain: a draft costs too much (c %.2f, v(2) %.2f)", costs_.c(), costs_.v(2));
-        else if (state.is_too_short) say("plain: too few tokens to win back what first drafts take (%.0f ms)", kFirstShapes * costs_.first_use_ms());
+        else if (state.is_too_short) say("plain: too few tokens to win back what first drafts take (%.0f ms)", kFirstShapes * costs_.recording_ms());
         else if (estimator.evidence(DraftClass::model) > 0) say("plain: drafts accepted too rarely (α %.2f)", alpha);
         else say("plain: no draft was worth a try");
     } else {

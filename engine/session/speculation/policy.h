@@ -5,6 +5,7 @@
 #include "session/speculation/acceptance_estimator.h"
 #include "session/speculation/cost_model.h"
 
+#include <set>
 #include <span>
 #include <string>
 
@@ -93,8 +94,9 @@ class SpeculationPolicy {
         uint32_t draft_len = 0;
         RoundShape shape;
         uint32_t n_drafting = 0; // sequences with an automatic draft_len that draft
-        double tokens = 0, ms = 0, catch_up_ms = 0; // catch-up: as far as it is written off by this round
-        double rate() const { return tokens / (ms + catch_up_ms); }
+        double tokens = 0, ms = 0;
+        double catch_up_ms = 0, first_use_ms = 0; // as far as this round writes them off
+        double rate() const { return tokens / (ms + catch_up_ms + first_use_ms); }
     };
     using Group = std::span<SpeculatingSequence>;
     DraftChoice choice_of(const SpeculatingSequence& sequence, bool model, uint32_t draft_len, bool is_probe) const;
@@ -119,7 +121,7 @@ class SpeculationPolicy {
     uint32_t last_draft_len_ = 0;
     uint32_t since_plain_ = 0, plain_run_ = 0; // rounds
     double last_speedup_ = 1;                  // expected of the last round that drafted
-    bool has_drafted_ = false;
+    std::set<RoundShape> begun_;               // that draft, by this engine
 };
 
 } // namespace auspex
