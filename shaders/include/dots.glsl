@@ -35,8 +35,13 @@ TEXEL_BUFFER(kTexelVecs + kMatvecNorm, norm_texels)
 vec4 norm_vec(uint at) { return uintBitsToFloat(FETCH_VEC(norm_weight, norm_texels, at)); }
 #endif
 
-// Outputs that a lane holds after the reduction.
+// Outputs that a lane holds after the reduction, and sums with their rows.
 const int kHeld = uint(OUTS) > LANES ? OUTS / int(LANES) : 1;
+const uint kKept = uint(kHeld * ROWS);
+#ifdef PAIRS_OUT
+// An invocation's own, so that what follows is a loop: compilers take long over 16 copies of an emit_pair.
+shared float sums[gl_WorkGroupSize.x * kKept];
+#endif
 
 // One level of the reduction tree. While a team holds several outputs, each half of the lanes keeps half of them, so that
 // one exchange serves two outputs; the additions are those of lane_sum.
