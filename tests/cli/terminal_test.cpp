@@ -14,7 +14,7 @@ bool contains(const CliResult& result, const std::string& text) {
 } // namespace
 
 TEST(CliTerminal, ShowsPromptColoursAndLegend) {
-    const CliResult result = run_cli_in_terminal({"run", "-n", "60"}, kTerminal);
+    const CliResult result = run_cli_in_terminal({"run", "-n", "60", "--draft-len", "3"}, kTerminal);
     EXPECT_EQ(result.exit_code, 0) << result.out;
     EXPECT_TRUE(contains(result, "\033[2mOnce upon a time")) << "the prompt, dimmed";
     EXPECT_TRUE(contains(result, "\033[32maccepted draft")) << result.out;
@@ -46,8 +46,8 @@ TEST(CliTerminal, PlainDecodingHasNoColours) {
 TEST(CliTerminal, NoColorAndNeverAreObeyed) {
     CliSetting no_color = kTerminal;
     no_color.environment.back() = {"NO_COLOR", "1"};
-    for (const CliResult& result : {run_cli_in_terminal({"run", "-n", "8"}, no_color),
-                                    run_cli_in_terminal({"run", "-n", "8", "--color", "never"}, kTerminal)}) {
+    for (const CliResult& result : {run_cli_in_terminal({"run", "-n", "8", "--draft-len", "2"}, no_color),
+                                    run_cli_in_terminal({"run", "-n", "8", "--draft-len", "2", "--color", "never"}, kTerminal)}) {
         EXPECT_EQ(result.exit_code, 0) << result.out;
         EXPECT_FALSE(contains(result, "\033[3")) << result.out;
         EXPECT_FALSE(contains(result, "\033[2m"));
@@ -56,13 +56,13 @@ TEST(CliTerminal, NoColorAndNeverAreObeyed) {
 }
 
 TEST(CliTerminal, ColourCanBeForcedIntoAPipe) {
-    const CliResult result = run_cli({"run", "-n", "8", "--color", "always"});
+    const CliResult result = run_cli({"run", "-n", "8", "--draft-len", "2", "--color", "always"});
     EXPECT_TRUE(contains(result, "\033[3"));
     EXPECT_FALSE(contains(result, "Once upon a time"));
 }
 
 TEST(CliTerminal, JsonIsNeverColoured) {
-    const CliResult result = run_cli({"run", "-n", "8", "--json", "--color", "always"});
+    const CliResult result = run_cli({"run", "-n", "8", "--draft-len", "2", "--json", "--color", "always"});
     EXPECT_FALSE(contains(result, "\033"));
     EXPECT_EQ(result.err, "");
 }
