@@ -18,6 +18,7 @@ layout(std430, binding = kNormedState) readonly buffer State { SlotState state[]
 layout(std430, binding = kNormedRoundSlots) readonly buffer RoundSlots { RoundSlot round_slots[]; };
 
 // An invocation's own sums, so that what follows is a loop: compilers take long over 16 copies of it.
+const uint kKept = uint(kHeld * ROWS);
 shared float sums[BESTS == 0u ? 1u : gl_WorkGroupSize.x * kKept];
 
 void main() {

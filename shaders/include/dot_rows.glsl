@@ -69,14 +69,14 @@
     }
 #endif
 #ifdef PAIRS_OUT
-    uint own = gl_LocalInvocationIndex * kKept;
-    [[unroll]] for (int i = 0; i < kHeld * ROWS; ++i) sums[own + i] = acc[i];
     if (kHeld > 1) {
-        for (uint o = 0u; o < kHeld; o += 2u)
-            for (uint r = 0u; r < ROWS; ++r)
+        [[unroll]] for (int o = 0; o < kHeld - 1; o += 2)
+            [[unroll]] for (int r = 0; r < ROWS; ++r)
                 if (out0 + first_out + o < args.n_out && row0 + r < args.n_rows)
-                    emit_pair(out0 + first_out + o, row0 + r, sums[own + o * ROWS + r], sums[own + (o + 1u) * ROWS + r]);
+                    emit_pair(out0 + first_out + o, row0 + r, acc[o * ROWS + r], acc[(o + 1) * ROWS + r]);
     } else {
+        uint own = gl_LocalInvocationIndex * uint(ROWS);
+        [[unroll]] for (int r = 0; r < ROWS; ++r) sums[own + r] = acc[r];
         for (uint r = 0u; r < ROWS; ++r) {
             float even = sums[own + r];
             float odd = lane_exchange(even, LANES / uint(OUTS)); // the lane that kept the other half of the last two

@@ -35,12 +35,12 @@ TEXEL_BUFFER(kTexelVecs + kMatvecNorm, norm_texels)
 vec4 norm_vec(uint at) { return uintBitsToFloat(FETCH_VEC(norm_weight, norm_texels, at)); }
 #endif
 
-// Outputs that a lane holds after the reduction, and sums with their rows.
+// Outputs that a lane holds after the reduction.
 const int kHeld = uint(OUTS) > LANES ? OUTS / int(LANES) : 1;
-const uint kKept = uint(kHeld * ROWS);
 #ifdef PAIRS_OUT
-// An invocation's own, so that what follows is a loop: compilers take long over 16 copies of an emit_pair.
-shared float sums[gl_WorkGroupSize.x * kKept];
+// An invocation's own where it holds one output of each row, so that what follows is a loop: compilers take long over 16 copies
+// of an emit_pair.
+shared float sums[kHeld > 1 ? 1u : gl_WorkGroupSize.x * uint(ROWS)];
 #endif
 
 // One level of the reduction tree. While a team holds several outputs, each half of the lanes keeps half of them, so that
