@@ -22,6 +22,8 @@ static_assert(gpu::kFormatF32 == static_cast<uint32_t>(DType::f32) && gpu::kForm
               gpu::kFormatQ2K == static_cast<uint32_t>(DType::q2_k) && gpu::kFormatQ3K == static_cast<uint32_t>(DType::q3_k) &&
               gpu::kFormatQ4K == static_cast<uint32_t>(DType::q4_k) && gpu::kFormatQ5K == static_cast<uint32_t>(DType::q5_k) &&
               gpu::kFormatQ6K == static_cast<uint32_t>(DType::q6_k));
+static_assert(16 * STEP_VECTORS(kFormatF32) == 8 * dtype_bytes(DType::f32) && 16 * STEP_VECTORS(kFormatF16) == 8 * dtype_bytes(DType::f16) &&
+              16 * STEP_VECTORS(kFormatBf16) == 8 * dtype_bytes(DType::bf16));
 
 using Codes = std::array<uint8_t, 32>; // one step
 
@@ -195,7 +197,7 @@ uint32_t device_steps(DType dtype, uint32_t cols) {
 
 uint64_t device_row_bytes(DType dtype, uint32_t cols) {
     const uint32_t format = static_cast<uint32_t>(dtype), steps = device_steps(dtype, cols);
-    return 16ull * (is_quantized(dtype) ? QUANTIZED_VECTORS(format, steps) : steps * STEP_VECTORS(format));
+    return is_quantized(dtype) ? 16ull * QUANTIZED_VECTORS(format, steps) : 8ull * dtype_bytes(dtype) * steps;
 }
 
 void pack_rows(DType dtype, uint32_t cols, std::span<const std::byte> file_rows, std::span<std::byte> device_rows) {
