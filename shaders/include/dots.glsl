@@ -38,8 +38,8 @@ vec4 norm_vec(uint at) { return uintBitsToFloat(FETCH_VEC(norm_weight, norm_texe
 // Outputs that a lane holds after the reduction.
 const int kHeld = uint(OUTS) > LANES ? OUTS / int(LANES) : 1;
 #ifdef PAIRS_OUT
-// An invocation's own where it holds one output of each row, so that what follows is a loop: compilers take long over 16 copies
-// of an emit_pair.
+// (invocation, row), where each holds one output of every row, so that what follows is a loop: compilers take long over 16 copies
+// of an emit_pair. Verify passes hold two outputs and are unrolled, which is faster.
 shared float sums[kHeld > 1 ? 1u : gl_WorkGroupSize.x * uint(ROWS)];
 #endif
 

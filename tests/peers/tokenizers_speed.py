@@ -2,8 +2,8 @@
 """Tokenisation throughput beside `tokenizers` and `sentencepiece`: one thread, the same texts, alternating.
 
 Run in the top folder: python3 tests/peers/tokenizers_speed.py PROGRAM [REPETITIONS]
-PROGRAM: build/dev/tests/bin/tokenize_lines. The vocabularies are the bundled SentencePiece one and
-one of Llama 3's size and rules (true_shapes.py); the texts are this project's files in pieces of about 4 kB, 4 MB in all.
+PROGRAM: build/dev/tests/bin/tokenize_lines. The vocabularies are the bundled SentencePiece one and one of Llama 3's size and
+rules (true_shapes.py); the texts are this project's files in pieces of about 4 kB, 4 MB in all.
 """
 import json
 import pathlib

@@ -84,7 +84,7 @@ std::string complaint(const SpeculationReport& speculation, const SamplingOption
     if (speculation.draft_n == 0 && searches)
         return "Nothing was drafted: this text repeats nothing that was followed.";
     if (speculation.draft_n == 0)
-        return chose ? "Speculation does not pay here: plain rounds were expected to be done first."
+        return chose ? "Speculation does not pay here: plain decoding was expected to be faster."
                      : "Nothing was drafted: every round was plain.";
     if (!expected || *expected >= 1.0) return "";
     return format("Speculation did not pay: about %.2f times the speed of plain decoding is expected.", *expected) +

@@ -137,18 +137,16 @@ double CostModel::catch_up_ms(uint32_t n_rows) const {
     return unit_ms() * rows_prior(n_rows) * ratio(Part::catch_up, 0);
 }
 
-template <typename F> double CostModel::mean_first_use(const F& ms_of) const {
-    double total = 0;
-    for (const auto& [shape, first] : first_uses_) total += ms_of(shape, first);
-    return first_uses_.empty() ? std::numeric_limits<double>::infinity() : total / static_cast<double>(first_uses_.size());
-}
-
-double CostModel::recording_ms() const {
-    return mean_first_use([](const RoundShape&, const FirstUse& first) { return first.recording_ms; });
-}
-
-double CostModel::first_use_ms() const {
-    return mean_first_use([this](const RoundShape& shape, const FirstUse& first) { return first.recording_ms + std::max(0.0, first.round_ms - round_ms(shape)); });
+CostModel::FirstUse CostModel::first_use() const {
+    constexpr double kUnknown = std::numeric_limits<double>::infinity();
+    if (seen_.empty()) return {kUnknown, kUnknown};
+    const auto n = static_cast<double>(seen_.size());
+    FirstUse mean = {0, 0};
+    for (const auto& [shape, seen] : seen_) {
+        mean.recording_ms += seen.recording_ms / n;
+        mean.compiling_ms += std::max(0.0, seen.first_round_ms - round_ms(shape)) / n;
+    }
+    return mean;
 }
 
 double CostModel::c() const { return ratio(Part::draft, 1); }
@@ -194,9 +192,10 @@ void CostModel::learn(double measured_ms, double predicted_ms, bool suspicious, 
 void CostModel::observe(const RoundShape& shape, const ObservedRound& times) {
     const bool has_gpu = times.verify_ms > 0;
     const double gpu_ms = std::max(0.0, times.draft_ms) + times.verify_ms + std::max(0.0, times.accept_ms);
-    const auto [first, suspicious] = first_uses_.try_emplace(shape); // shaders may have been compiled
-    first->second.recording_ms += times.recording_ms;
-    if (suspicious) first->second.round_ms = has_gpu ? gpu_ms : std::max(0.0, times.wall_ms);
+    const double ms = has_gpu ? gpu_ms : times.wall_ms;
+    const auto [seen, suspicious] = seen_.try_emplace(shape); // shaders may have been compiled
+    seen->second.recording_ms += times.recording_ms;
+    if (suspicious && std::isfinite(ms)) seen->second.first_round_ms = ms;
     if (!has_gpu && !(times.wall_ms > 0)) return;
     if (!suspicious) {
         n_rounds_ += 1;

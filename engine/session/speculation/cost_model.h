@@ -53,9 +53,12 @@ class CostModel {
     double c() const;              // draft pass / target pass, one row each
     double v(uint32_t rows) const; // target pass of so many rows / of one
     double overhead_ms(const RoundShape& shape) const; // wall - GPU
-    // What a shape's first use takes more than the next ones; infinite: nothing was seen yet in this process.
-    double recording_ms() const; // of the host, in every process
-    double first_use_ms() const; // with the shaders that a driver compiles when they first run, and often keeps
+    // What the first use of a shape takes more than the next ones, on average; infinite: nothing was seen yet in this process.
+    struct FirstUse {
+        double recording_ms; // of the host, in every process
+        double compiling_ms; // of shaders when they first run, which many a driver keeps for later processes
+    };
+    FirstUse first_use() const;
     bool is_calibrated() const; // ratios are held against plain rounds, now or when they were stored
 
     // What was learnt, as it is stored.
@@ -103,11 +106,10 @@ class CostModel {
     CostPrior prior_;
     double unit_prior_ms_ = 1, c_prior_ = 0.5;
     std::map<Key, Factor> factors_;
-    struct FirstUse {
-        double recording_ms = 0, round_ms = 0; // on the host, of all its recordings; of its first round
+    struct Seen {
+        double recording_ms = 0, first_round_ms = 0; // recording: of all its recordings
     };
-    std::map<RoundShape, FirstUse> first_uses_; // of what was seen in this process
-    template <typename F> double mean_first_use(const F& ms_of) const;
+    std::map<RoundShape, Seen> seen_; // in this process
     std::set<uint32_t> seen_catch_ups_; // numbers of rows
     double noise_ = 0; // variance of one measured time's logarithm, as met so far
     uint32_t n_plain_ = 0, n_rounds_ = 0; // timed and learnt from

@@ -142,8 +142,10 @@ SpeculationPolicy::Candidate SpeculationPolicy::evaluate(Group group, const Roun
         const uint32_t served = std::min(sequence.tokens_left, std::max(sequence.lag_rows, kWriteOffTokens));
         candidate.catch_up_ms += costs_.catch_up_ms(sequence.lag_rows) * std::min(1.0, expected / served);
     }
-    if (plain && candidate.n_drafting > 0 && !begun_.empty() && !begun_.contains(candidate.shape))
-        candidate.first_use_ms = costs_.first_use_ms() * std::min(1.0, candidate.tokens / tokens_to_come(group));
+    if (plain && candidate.n_drafting > 0 && !begun_.empty() && !begun_.contains(candidate.shape)) {
+        const CostModel::FirstUse first_use = costs_.first_use();
+        candidate.first_use_ms = (first_use.recording_ms + first_use.compiling_ms) * std::min(1.0, candidate.tokens / tokens_to_come(group));
+    }
     return candidate;
 }
 
@@ -164,9 +166,11 @@ double SpeculationPolicy::best_rate(Group group, const Candidate& drafting, doub
     return best;
 }
 
+double SpeculationPolicy::first_drafts_ms() const { return kFirstShapes * costs_.first_use().recording_ms; }
+
 bool SpeculationPolicy::wins_first_use_back(Group group, const Candidate& plain, const Candidate& drafting) const {
     const double token_ms = 1 / plain.rate(), drafted_token_ms = 1 / best_rate(group, drafting, 0);
-    return tokens_to_come(group) * (token_ms - drafted_token_ms) > kFirstShapes * costs_.recording_ms();
+    return tokens_to_come(group) * (token_ms - drafted_token_ms) > first_drafts_ms();
 }
 
 SpeculationPolicy::Candidate SpeculationPolicy::choose(Group group, const RoundShape& base, const Candidate& plain, bool& is_probe) const {
@@ -191,8 +195,7 @@ SpeculationPolicy::Candidate SpeculationPolicy::choose(Group group, const RoundS
     const Candidate drafting = evaluate(group, base, is_probe || best.model, is_probe ? 1 : best.draft_len, &plain, is_probe);
     const bool wins = drafting.n_drafting > 0 && (!is_probe || best_rate(group, drafting, kBestAlpha) > kBegin * plain.rate());
     const bool is_too_short = wins && begun_.empty() && !wins_first_use_back(group, plain, drafting);
-    for (SpeculatingSequence& sequence : group)
-        if (is_too_short || !begun_.empty()) sequence.state->is_too_short = is_too_short;
+    for (SpeculatingSequence& sequence : group) sequence.state->is_too_short |= is_too_short;
     if (wins && !is_too_short) return drafting;
     is_probe = false;
     return plain;
@@ -314,7 +317,7 @@ SpeculationPolicy::Summary SpeculationPolicy::summary(const SequenceSpeculation&
     if (source == static_cast<size_t>(DraftSource::none)) {
         const double needed = costs_.c() + costs_.v(2) - 1; // of one draft: what it costs more than it can give
         if (needed >= kBestAlpha) say("plain: a draft costs too much (c %.2f, v(2) %.2f)", costs_.c(), costs_.v(2));
-        else if (state.is_too_short) say("plain: too few tokens to win back what first drafts take (%.0f ms)", kFirstShapes * costs_.recording_ms());
+        else if (begun_.empty() && state.is_too_short) say("plain: too few tokens to win back what first drafts take (%.0f ms)", first_drafts_ms());
         else if (estimator.evidence(DraftClass::model) > 0) say("plain: drafts accepted too rarely (α %.2f)", alpha);
         else say("plain: no draft was worth a try");
     } else {

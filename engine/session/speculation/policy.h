@@ -31,7 +31,7 @@ struct SequenceSpeculation {
     double charge = 0;     // of the last round that drafted, in tokens
     uint32_t n_tokens = 0; // given by rounds that were read
     bool began = false, catching_up = false;
-    bool is_too_short = false; // to win back what the engine's first drafts would take
+    bool is_too_short = false; // it would not have won back what the engine's first drafts take
     struct Pause { // of one class of drafts, in rounds without it
         uint32_t left = 0, next = 0;
         uint32_t probe_left = 0; // rounds of the probe under way
@@ -105,6 +105,7 @@ class SpeculationPolicy {
                        bool is_probe) const;
     Candidate choose(Group group, const RoundShape& base, const Candidate& plain, bool& is_probe) const;
     double best_rate(Group group, const Candidate& drafting, double least_alpha) const;
+    double first_drafts_ms() const; // recording of what an engine's first drafts need
     bool wins_first_use_back(Group group, const Candidate& plain, const Candidate& drafting) const;
     double catch_up_loss(const SpeculatingSequence& sequence, double token_ms, bool is_probe) const; // in tokens
     uint32_t longest(const SequenceSpeculation& state, DraftClass drafts) const;
