@@ -178,6 +178,73 @@ TEST(Speculation, SteadyStateIsCloseToTheBestFixedDraftLen) {
     EXPECT_GE(least, 0.85);
 }
 
+// What a busy machine taught must not keep drafts off for ever: stored ratios are doubted more from one process to the next,
+// and those of this process the longer they were not met.
+TEST(Speculation, WrongCostsAreFoundOut) {
+    for (const Bed& bed : {beds()[1], beds()[4], beds()[6]}) {
+        for (const double wrong : {0.5, 1.6, 2.0}) {
+            SCOPED_TRACE(bed.device.name + ", costs times " + std::to_string(wrong));
+            Engine before(bed.prior);
+            Machine machine(bed.device, 5);
+            machine.decode(before, text_of(0.9), 600, {});
+            const double truthful = machine.decode(before, text_of(0.9), 600, {}).speed();
+            std::vector<CostModel::Learnt> learnt = before.costs.learnt();
+            for (CostModel::Learnt& one : learnt)
+                if (one.part == CostModel::Part::verify || one.part == CostModel::Part::draft) one.factor *= wrong;
+            const std::vector<CostModel::Learnt> stored = learnt;
+            LongRunAcceptance long_run = before.long_run;
+            int processes = 0; // of 150 tokens
+            for (double last = 0; last < 0.9 * truthful && processes < 10; ++processes) {
+                Engine engine(bed.prior);
+                for (const CostModel::Learnt& one : learnt) engine.costs.restore(one);
+                engine.long_run = long_run;
+                last = machine.decode(engine, text_of(0.9), 150, {}).speed();
+                EXPECT_GE(last, 0.95);
+                learnt = engine.costs.learnt();
+                long_run = engine.long_run;
+            }
+            Engine engine(bed.prior);
+            for (const CostModel::Learnt& one : stored) engine.costs.restore(one);
+            engine.long_run = before.long_run;
+            int texts = 0; // of 150 tokens, in one process
+            for (double last = 0; last < 0.9 * truthful && texts < 20; ++texts) {
+                last = machine.decode(engine, text_of(0.9), 150, {}).speed();
+                EXPECT_GE(last, 0.95);
+            }
+            std::printf("  %-32s costs × %.1f: %.2f of plain again in process %d, or text %d of one\n", bed.device.name.c_str(), wrong, truthful, processes, texts);
+            EXPECT_LT(processes, 10);
+            EXPECT_LT(texts, 20);
+        }
+    }
+}
+
+// The doubt is no reason to try again and again.
+TEST(Speculation, DraftsThatCostTooMuchAreSeldomTried) {
+    Bed bed = beds()[1];
+    bed.device.c = 0.5, bed.device.row = 0.6;
+    double short_sum = 0, long_sum = 0;
+    for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+        Machine machine(bed.device, seed);
+        Engine first(bed.prior);
+        machine.decode(first, text_of(0.9), 600, {});
+        std::vector<CostModel::Learnt> learnt = first.costs.learnt();
+        LongRunAcceptance long_run = first.long_run;
+        for (int process = 0; process < 16; ++process) {
+            Engine engine(bed.prior);
+            for (const CostModel::Learnt& one : learnt) engine.costs.restore(one);
+            engine.long_run = long_run;
+            short_sum += machine.decode(engine, text_of(0.9), 150, {}).speed() / 16;
+            learnt = engine.costs.learnt();
+            long_run = engine.long_run;
+        }
+        Engine engine(bed.prior);
+        long_sum += machine.decode(engine, text_of(0.9), 6000, {}).speed();
+    }
+    std::printf("  drafts that cost too much: %.3f of plain in processes of 150 tokens, %.3f in 6000 tokens\n", short_sum / kSeeds, long_sum / kSeeds);
+    EXPECT_GE(short_sum / kSeeds, 0.985);
+    EXPECT_GE(long_sum / kSeeds, 0.985);
+}
+
 TEST(Speculation, FollowsATextThatChanges) {
     for (const Bed& bed : {beds()[1], beds()[4]}) {
         const double automatic = speed(bed, changing_text(), 1000, {}, 1);
@@ -353,6 +420,33 @@ TEST(SpeculationCosts, FewerRowsNeverCostMore) {
     const double five = costs.v(5), nine = costs.v(9);
     EXPECT_LT(costs.v(3), five);
     EXPECT_LT(five, nine);
+}
+
+// Plain rounds come among drafting ones: what differs from one to the other again and again is not the machine's speed.
+TEST(SpeculationCosts, WrongRatiosAreCorrectedWhereShapesChange) {
+    const Bed bed = beds()[1];
+    const Device& device = bed.device;
+    for (const double wrong : {0.6, 1.25, 1.8}) {
+        Engine engine(bed.prior);
+        Machine machine(device, 3);
+        machine.decode(engine, text_of(0.9), 600, {.fixed = 3});
+        machine.decode(engine, text_of(0.9), 10, {.fixed = 0});
+        CostModel costs(bed.prior);
+        for (CostModel::Learnt one : engine.costs.learnt()) {
+            if (one.part == CostModel::Part::verify || one.part == CostModel::Part::draft) one.factor *= wrong;
+            costs.restore(one);
+        }
+        const RoundShape drafted = {.model = true, .draft_len = 3};
+        const auto observe = [&](const RoundShape& shape) {
+            costs.observe(shape, {device.draft_ms(shape), device.target_ms * device.v(shape.rows()), device.accept_ms, device.round_ms(shape)});
+        };
+        for (int turn = 0; turn < 10; ++turn) {
+            for (int i = 0; i < 64; ++i) observe(drafted);
+            for (int i = 0; i < 2; ++i) observe({});
+        }
+        EXPECT_NEAR(costs.c(), device.c, 0.1 * device.c) << wrong;
+        EXPECT_NEAR(costs.v(4), device.v(4), 0.1 * device.v(4)) << wrong;
+    }
 }
 
 TEST(SpeculationCosts, FollowsASlowDrift) {

@@ -80,7 +80,7 @@ Status Stage::submit(const std::function<void(Recorder&)>& record, bool opening_
 
 Status Stage::wait() {
     AUSPEX_TRY(device->submit(nullptr, 0, fence));
-    return device->check(device->vk.WaitForFences(device->handle, 1, &fence, VK_TRUE, 60'000'000'000), "vkWaitForFences");
+    return device->wait_until_done(fence);
 }
 
 void Stage::in_place(Recorder& to) {

@@ -19,10 +19,11 @@ constexpr double kAcceptRow = 0.004, kTransformedAcceptRow = 0.015, kProposals =
 
 // Standard deviations, of logarithms.
 constexpr double kUnitUnknown = 1.5, kUnitStored = 0.7, kUnitChanged = 0.4;
-constexpr double kRatioUnknown = 0.4, kRatioBetween = 0.2, kRatioStored = 0.08; // between: two seen ones beside it
-constexpr double kUnitDrift = 0.02, kRatioDrift = 0.003;                        // per observation
-constexpr double kNoise = 0.08, kLeastNoise = 0.04, kMostNoise = 0.3;          // of one measured time
-constexpr double kAcceptNoise = 0.25;                                          // of short times, besides
+constexpr double kRatioUnknown = 0.4, kRatioBetween = 0.2, kRatioStored = 0.1, kRatioChanged = 0.4; // between: two seen ones beside it
+constexpr double kUnitDrift = 0.02, kRatioDrift = 0.004; // of the unit per observation, of all ratios per round
+constexpr double kAlike = 0.8;                           // correlation of what drift and storage do to ratios
+constexpr double kNoise = 0.08, kLeastNoise = 0.04, kMostNoise = 0.3; // of one measured time
+constexpr double kAcceptNoise = 0.25;                                 // of short times, besides
 constexpr double kOutlier = 3.5; // sigmas; one is passed over, two in a row are a change
 
 double square(double x) { return x * x; }
@@ -37,7 +38,8 @@ CostModel::CostModel(const CostPrior& prior) : prior_(prior) {
     };
     unit_prior_ms_ = pass_ms(prior.target_bytes, prior.target_stages);
     c_prior_ = pass_ms(prior.draft_bytes, prior.draft_stages) / unit_prior_ms_;
-    factors_[{Part::unit, 0}].variance = square(kUnitUnknown);
+    factors_[{Part::unit, 0}] = {};
+    covariance_ = {{square(kUnitUnknown)}};
     noise_ = square(kNoise);
 }
 
@@ -60,33 +62,44 @@ double CostModel::prior(Part part, uint32_t index) const {
     return 1;
 }
 
-double CostModel::correction(Part part, uint32_t index) const {
-    if (part == Part::verify && index == 1) return 0;
+CostModel::Blend CostModel::blend(Part part, uint32_t index) const {
+    if (part == Part::verify && index == 1) return {}; // v(1) = 1
     const auto above = factors_.lower_bound({part, index});
     const bool has_above = above != factors_.end() && std::get<Part>(above->first) == part;
-    if (has_above && std::get<uint32_t>(above->first) == index) return above->second.log;
-    uint32_t below_index = 0;
-    double below_log = 0;
-    if (above != factors_.begin() && std::get<Part>(std::prev(above)->first) == part) {
-        below_index = std::get<uint32_t>(std::prev(above)->first);
-        below_log = std::prev(above)->second.log;
-    } else if (part == Part::verify) {
-        below_index = 1; // v(1) = 1
-    }
-    if (!has_above && below_index == 0) return part == Part::draft_transformed ? correction(Part::draft, index) : 0;
-    if (!has_above) return below_log;
-    if (below_index == 0) return above->second.log;
-    const double a = std::log2(below_index), b = std::log2(std::get<uint32_t>(above->first));
-    return below_log + (above->second.log - below_log) * (std::log2(index) - a) / (b - a);
+    if (has_above && std::get<uint32_t>(above->first) == index) return {{&above->second}, {1}, true, false};
+    const auto below = above != factors_.begin() && std::get<Part>(std::prev(above)->first) == part ? std::prev(above) : factors_.end();
+    const bool has_below = below != factors_.end();
+    if (!has_above && !has_below) return part == Part::draft_transformed ? blend(Part::draft, index) : Blend{};
+    if (!has_above) return {{&below->second}, {1}};
+    if (!has_below && part != Part::verify) return {{&above->second}, {1}};
+    const double a = std::log2(has_below ? std::get<uint32_t>(below->first) : 1), b = std::log2(std::get<uint32_t>(above->first));
+    const double weight = (std::log2(index) - a) / (b - a);
+    if (!has_below) return {{&above->second}, {weight}};
+    return {{&below->second, &above->second}, {1 - weight, weight}, false, true};
 }
 
-CostModel::Factor& CostModel::factor(Part part, uint32_t index) {
-    const auto found = factors_.find({part, index});
-    if (found != factors_.end()) return found->second;
-    const auto above = factors_.lower_bound({part, index});
-    const bool between = above != factors_.end() && above != factors_.begin() &&
-                         std::get<Part>(above->first) == part && std::get<Part>(std::prev(above)->first) == part;
-    return factors_[{part, index}] = {correction(part, index), square(between ? kRatioBetween : kRatioUnknown)};
+double CostModel::correction(Part part, uint32_t index) const {
+    const Blend from = blend(part, index);
+    double log = 0;
+    for (size_t i = 0; i < 2 && from.factors[i]; ++i) log += from.weights[i] * from.factors[i]->log;
+    return log;
+}
+
+// A new one is what those beside it say, and a deviation of its own.
+CostModel::Factor& CostModel::factor(const Key& key) {
+    const auto [part, index] = key;
+    const Blend from = blend(part, index);
+    if (from.is_seen) return factors_[key];
+    const size_t n = covariance_.size();
+    const Factor factor = {correction(part, index), 0, n};
+    std::vector<double> row(n + 1, 0.0);
+    for (size_t i = 0; i < 2 && from.factors[i]; ++i)
+        for (size_t k = 0; k < n; ++k) row[k] += from.weights[i] * covariance_[from.factors[i]->at][k];
+    row[n] = square(from.is_between ? kRatioBetween : kRatioUnknown);
+    for (size_t i = 0; i < 2 && from.factors[i]; ++i) row[n] += from.weights[i] * row[from.factors[i]->at];
+    for (size_t k = 0; k < n; ++k) covariance_[k].push_back(row[k]);
+    covariance_.push_back(std::move(row));
+    return factors_[key] = factor;
 }
 
 double CostModel::ratio(Part part, uint32_t index) const {
@@ -155,38 +168,39 @@ double CostModel::v(uint32_t rows) const { return ratio(Part::verify, rows); }
 
 bool CostModel::is_calibrated() const { return n_plain_ >= 2 || n_rounds_ >= 8; }
 
-// measured = product of factor^weight: every factor takes the share of the residual that its uncertainty explains.
-void CostModel::learn_shares(double residual, double noise, Share* shares, size_t n_shares) {
-    double total = square(noise);
-    for (size_t i = 0; i < n_shares; ++i) total += square(shares[i].weight) * shares[i].factor->variance;
-    for (size_t i = 0; i < n_shares; ++i) {
-        Factor& factor = *shares[i].factor;
-        const double gain = shares[i].weight * factor.variance / total;
-        factor.log += gain * residual;
-        factor.variance *= 1 - gain * shares[i].weight;
-    }
+void CostModel::drift() {
+    for (size_t i = 1; i < covariance_.size(); ++i)
+        for (size_t j = 1; j < covariance_.size(); ++j) covariance_[i][j] += square(kRatioDrift) * (i == j ? 1 : kAlike);
 }
 
-// A time that is `unit` times own.factor (null: unit alone).
-void CostModel::learn(double measured_ms, double predicted_ms, bool suspicious, Share own, double more_noise) {
-    if (!(measured_ms > 0) || !std::isfinite(measured_ms) || suspicious) return;
-    Factor& unit = factors_[{Part::unit, 0}];
-    unit.variance += square(kUnitDrift);
-    if (own.factor) own.factor->variance += square(kRatioDrift);
-    Share shares[] = {{&unit, 1}, own};
-    Factor& judged = own.factor ? *own.factor : unit;
-    const double known = unit.variance + (own.factor ? square(own.weight) * own.factor->variance : 0);
-    const double noise = noise_ + square(more_noise), sigma = std::sqrt(noise + known);
+// measured = unit · ratio^weight · noise. No own: the unit alone.
+void CostModel::learn(double measured_ms, double predicted_ms, const std::optional<Share>& own, double more_noise) {
+    if (!(measured_ms > 0) || !std::isfinite(measured_ms)) return;
+    Factor& judged = factor(own ? own->key : Key{Part::unit, 0});
+    const size_t n = covariance_.size(), at = judged.at;
+    const double weight = own ? own->weight : 0, noise = noise_ + square(more_noise);
+    covariance_[0][0] += square(kUnitDrift);
+    const auto shared = [&](size_t i) { return covariance_[i][0] + weight * covariance_[i][at]; }; // covariance with the time
+    const auto known = [&] { return shared(0) + weight * shared(at); };
     const double residual = std::log(measured_ms / predicted_ms);
-    if (more_noise == 0 && known < noise) { // what is left is noise
+    const double sigma = std::sqrt(noise + known());
+    if (more_noise == 0 && known() < noise) { // what is left is noise
         const double met = std::min(square(residual), 9 * noise_);
         noise_ = std::clamp(noise_ + 0.05 * (met - noise_), square(kLeastNoise), square(kMostNoise));
     }
     const int sign = residual > kOutlier * sigma ? 1 : residual < -kOutlier * sigma ? -1 : 0;
     const int suspect = std::exchange(judged.suspect, sign);
     if (sign != 0 && sign != suspect) return; // one hiccup
-    if (sign != 0) unit.variance = square(kUnitChanged);
-    learn_shares(residual, std::sqrt(noise), shares, own.factor ? 2 : 1);
+    if (sign != 0) { // the machine changed, or, if that began with this shape, its ratio is wrong
+        covariance_[0][0] += square(kUnitChanged);
+        if (own && n_alike_ <= 2) covariance_[at][at] += square(kRatioChanged);
+    }
+    std::vector<double> gain(n);
+    const double total = noise + known();
+    for (size_t i = 0; i < n; ++i) gain[i] = shared(i) / total;
+    for (auto& [key, factor] : factors_) factor.log += gain[factor.at] * residual;
+    for (size_t i = 0; i < n; ++i)
+        for (size_t j = 0; j < n; ++j) covariance_[i][j] -= gain[i] * gain[j] * total;
 }
 
 void CostModel::observe(const RoundShape& shape, const ObservedRound& times) {
@@ -197,48 +211,53 @@ void CostModel::observe(const RoundShape& shape, const ObservedRound& times) {
     seen->second.recording_ms += times.recording_ms;
     if (suspicious && std::isfinite(ms)) seen->second.first_round_ms = ms;
     if (!has_gpu && !(times.wall_ms > 0)) return;
-    if (!suspicious) {
-        n_rounds_ += 1;
-        if (shape.draft_len == 0) n_plain_ += 1;
-    }
+    n_alike_ = shape == last_shape_ ? n_alike_ + 1 : 1;
+    last_shape_ = shape;
+    if (suspicious) return;
+    drift();
+    n_rounds_ += 1;
+    if (shape.draft_len == 0) n_plain_ += 1;
     const uint32_t rows = shape.rows();
-    Factor* verify = rows > 1 ? &factor(Part::verify, rows) : nullptr;
-    Factor* draft = nullptr;
-    if (shape.model) draft = &factor(shape.transforms ? Part::draft_transformed : Part::draft, shape.batch);
-    else if (shape.proposals) draft = &factor(Part::proposals, shape.batch);
+    std::optional<Share> verify, draft;
+    if (rows > 1) verify = {{Part::verify, rows}, 1};
+    if (shape.model) draft = {{shape.transforms ? Part::draft_transformed : Part::draft, shape.batch}, 1};
+    else if (shape.proposals) draft = {{Part::proposals, shape.batch}, 1};
     if (!has_gpu) { // the sum of all parts: what each explains, by its share of it
+        // Of two unknowns of one equation the verify pass is known from rounds without a draft model or stays a guess.
         const double all = gpu_ratio(shape);
-        if (!verify && !draft) return learn(times.wall_ms, round_ms(shape), suspicious, {}, 0);
-        if (!draft) return learn(times.wall_ms, round_ms(shape), suspicious, {verify, v(rows) / all}, 0);
-        // Two unknowns of one equation: the verify pass is known from rounds without a draft model or stays a guess.
-        return learn(times.wall_ms, round_ms(shape), suspicious, {draft, std::max(0.05, draft_ratio(shape) / all)}, 0);
+        if (draft) draft->weight = std::max(0.05, draft_ratio(shape) / all);
+        else if (verify) verify->weight = v(rows) / all;
+        return learn(times.wall_ms, round_ms(shape), draft ? draft : verify, 0);
     }
-    learn(times.verify_ms, unit_ms() * ratio(Part::verify, rows), suspicious, {verify, 1}, 0);
-    if (draft) learn(times.draft_ms, unit_ms() * draft_ratio(shape), suspicious, {draft, 1}, 0);
-    Factor& accept = factor(shape.transforms ? Part::accept_transformed : Part::accept, rows);
-    learn(times.accept_ms, unit_ms() * accept_ratio(shape), suspicious, {&accept, 1}, kAcceptNoise);
-    if (suspicious || !(times.wall_ms > 0) || !std::isfinite(times.wall_ms)) return;
+    learn(times.verify_ms, unit_ms() * ratio(Part::verify, rows), verify, 0);
+    if (draft) learn(times.draft_ms, unit_ms() * draft_ratio(shape), draft, 0);
+    learn(times.accept_ms, unit_ms() * accept_ratio(shape), {{{shape.transforms ? Part::accept_transformed : Part::accept, rows}, 1}}, kAcceptNoise);
+    if (!(times.wall_ms > 0) || !std::isfinite(times.wall_ms)) return;
     Recent& recent = overheads_[shape.model ? 1 : shape.proposals ? 2 : 0];
     recent.values[recent.n++ % recent.values.size()] = std::max(0.0, times.wall_ms - gpu_ms) / unit_ms();
 }
 
 void CostModel::observe_catch_up(uint32_t n_rows, double ms) {
     if (n_rows == 0 || !(ms > 0)) return;
-    const bool suspicious = seen_catch_ups_.insert(n_rows).second; // shaders may have been compiled
-    learn(ms, catch_up_ms(n_rows), suspicious, {&factor(Part::catch_up, 0), 1}, 0);
+    if (seen_catch_ups_.insert(n_rows).second) return; // shaders may have been compiled
+    learn(ms, catch_up_ms(n_rows), {{{Part::catch_up, 0}, 1}}, 0);
 }
 
 std::vector<CostModel::Learnt> CostModel::learnt() const {
     std::vector<Learnt> all;
     for (const auto& [key, factor] : factors_)
-        all.push_back({std::get<Part>(key), std::get<uint32_t>(key), std::exp(factor.log), factor.variance});
+        all.push_back({std::get<Part>(key), std::get<uint32_t>(key), std::exp(factor.log), covariance_[factor.at][factor.at]});
     return all;
 }
 
 void CostModel::restore(const Learnt& learnt) {
-    const double doubt = learnt.part == Part::unit ? kUnitStored : kRatioStored;
-    factors_[{learnt.part, learnt.index}] = {std::log(learnt.factor), learnt.variance + square(doubt)};
-    if (learnt.part != Part::unit) n_plain_ = 2;
+    Factor& restored = factor({learnt.part, learnt.index});
+    restored.log = std::log(learnt.factor);
+    const bool is_unit = learnt.part == Part::unit;
+    for (size_t i = 0; i < covariance_.size(); ++i)
+        covariance_[i][restored.at] = covariance_[restored.at][i] = is_unit || i == 0 ? 0 : kAlike * square(kRatioStored);
+    covariance_[restored.at][restored.at] = learnt.variance + square(is_unit ? kUnitStored : kRatioStored);
+    if (!is_unit) n_plain_ = 2;
 }
 
 } // namespace auspex

@@ -2,8 +2,9 @@
 // answers for every shape. Knows nothing of acceptance.
 //
 // Every cost is a multiple of `unit`, the time of a one-row target pass now: machines change speed by 2x within minutes,
-// ratios stay. Each number is a logarithm with a variance; an observation moves what is least sure (a Kalman filter with
-// a diagonal covariance), so known ratios tell the machine's speed and a known speed tells new ratios.
+// ratios stay. Logarithms of the unit and of all ratios are the state of a Kalman filter: known ratios tell the machine's
+// speed, a known speed tells new ratios. What is not met for long becomes less sure, and follows what is: ratios err together,
+// where a busy machine taught them, and that must not be believed for ever.
 #pragma once
 
 #include <array>
@@ -11,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <vector>
@@ -75,14 +77,21 @@ class CostModel {
 
   private:
     struct Factor {
-        double log = 0, variance = 0;
+        double log = 0;
         int suspect = 0; // sign of an outlier that was passed over
-    };
-    struct Share {
-        Factor* factor;
-        double weight; // d log(time) / d log(factor)
+        size_t at = 0;   // row of covariance_
     };
     using Key = std::tuple<Part, uint32_t>;
+    struct Share {
+        Key key;
+        double weight; // d log(time) / d log(factor)
+    };
+    // A ratio by those beside it that were seen: sum of weight × log.
+    struct Blend {
+        std::array<const Factor*, 2> factors = {};
+        std::array<double, 2> weights = {};
+        bool is_seen = false, is_between = false; // itself; two others
+    };
     // The last overheads in units; their median is answered.
     struct Recent {
         std::array<double, 9> values = {};
@@ -92,20 +101,22 @@ class CostModel {
 
     double rows_prior(uint32_t rows) const;             // v(rows) before anything was seen
     double prior(Part part, uint32_t index) const;      // in units
-    double correction(Part part, uint32_t index) const; // log, interpolated between what was seen
+    Blend blend(Part part, uint32_t index) const;       // none: the prior alone
+    double correction(Part part, uint32_t index) const; // log, of the prior
     double ratio(Part part, uint32_t index) const;      // in units
     double unit_ms() const;
-    Factor& factor(Part part, uint32_t index);
+    Factor& factor(const Key& key);
     double draft_ratio(const RoundShape& shape) const; // all passes of the round
     double accept_ratio(const RoundShape& shape) const;
     double gpu_ratio(const RoundShape& shape) const;
     const Recent& overhead(const RoundShape& shape) const;
-    void learn(double measured_ms, double predicted_ms, bool suspicious, Share own, double more_noise);
-    void learn_shares(double residual, double noise, Share* shares, size_t n_shares);
+    void drift(); // of the ratios, in a round
+    void learn(double measured_ms, double predicted_ms, const std::optional<Share>& own, double more_noise);
 
     CostPrior prior_;
     double unit_prior_ms_ = 1, c_prior_ = 0.5;
     std::map<Key, Factor> factors_;
+    std::vector<std::vector<double>> covariance_; // of logs, in the order in which factors were first met; row 0: the unit
     struct Seen {
         double recording_ms = 0, first_round_ms = 0; // recording: of all its recordings
     };
@@ -113,6 +124,8 @@ class CostModel {
     std::set<uint32_t> seen_catch_ups_; // numbers of rows
     double noise_ = 0; // variance of one measured time's logarithm, as met so far
     uint32_t n_plain_ = 0, n_rounds_ = 0; // timed and learnt from
+    RoundShape last_shape_;
+    uint32_t n_alike_ = 0;                // rounds of it in a row
     std::array<Recent, 3> overheads_;     // by kind of round: plain, model, proposals only
 };
 

@@ -193,8 +193,10 @@ SpeculationPolicy::Candidate SpeculationPolicy::choose(Group group, const RoundS
     }
     is_probe = best.n_drafting == 0;
     const Candidate drafting = evaluate(group, base, is_probe || best.model, is_probe ? 1 : best.draft_len, &plain, is_probe);
-    const bool wins = drafting.n_drafting > 0 && (!is_probe || best_rate(group, drafting, kBestAlpha) > kBegin * plain.rate());
-    const bool is_too_short = wins && begun_.empty() && !wins_first_use_back(group, plain, drafting);
+    const auto spends_savings = [](const SpeculatingSequence& sequence) { return sequence.state->spends_savings; };
+    const bool is_saved_for = is_probe && (long_run_.savings >= kMostSavings || std::any_of(group.begin(), group.end(), spends_savings));
+    const bool wins = drafting.n_drafting > 0 && (!is_probe || is_saved_for || best_rate(group, drafting, kBestAlpha) > kBegin * plain.rate());
+    const bool is_too_short = wins && begun_.empty() && !is_saved_for && !wins_first_use_back(group, plain, drafting);
     for (SpeculatingSequence& sequence : group) sequence.state->is_too_short |= is_too_short;
     if (wins && !is_too_short) return drafting;
     is_probe = false;
@@ -221,6 +223,7 @@ void SpeculationPolicy::pause(SpeculatingSequence& sequence, bool is_probe) cons
                 sequence.state->estimator.age(drafts);
             }
             pause.probe_left -= std::min(pause.probe_left, 1u);
+            if (pause.probe_left == 0) sequence.state->spends_savings = false;
             if (!is_probe) pause.left = 0; // the probe showed that it wins
             if (++pause.run >= kGoodRun && !is_probe) pause.next = 0;
             continue;
@@ -242,6 +245,10 @@ void SpeculationPolicy::commit(Group group, const Candidate& chosen, const Candi
     for (SpeculatingSequence& sequence : group) {
         SequenceSpeculation& state = *sequence.state;
         const DraftChoice& choice = sequence.choice;
+        if (is_probe && choice.is_automatic && long_run_.savings >= kMostSavings) {
+            long_run_.savings = 0;
+            state.spends_savings = true;
+        }
         if (choice.catch_up) { // no round yet
             const double loss = choice.is_automatic ? catch_up_loss(sequence, token_ms, is_probe) : 0;
             state.account -= loss;

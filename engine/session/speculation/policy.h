@@ -31,7 +31,8 @@ struct SequenceSpeculation {
     double charge = 0;     // of the last round that drafted, in tokens
     uint32_t n_tokens = 0; // given by rounds that were read
     bool began = false, catching_up = false;
-    bool is_too_short = false; // it would not have won back what the engine's first drafts take
+    bool is_too_short = false;   // it would not have won back what the engine's first drafts take
+    bool spends_savings = false; // on the probe under way
     struct Pause { // of one class of drafts, in rounds without it
         uint32_t left = 0, next = 0;
         uint32_t probe_left = 0; // rounds of the probe under way
