@@ -229,7 +229,7 @@ void CostModel::observe(const RoundShape& shape, const ObservedRound& times) {
         else if (verify) verify->weight = v(rows) / all;
         return learn(times.wall_ms, round_ms(shape), draft ? draft : verify, 0);
     }
-    learn(times.verify_ms, unit_ms() * ratio(Part::verify, rows), verify, 0);
+    learn(times.verify_ms, unit_ms() * prior(Part::verify, rows) * std::exp(correction(Part::verify, rows)), verify, 0); // ratio() has bounds
     if (draft) learn(times.draft_ms, unit_ms() * draft_ratio(shape), draft, 0);
     learn(times.accept_ms, unit_ms() * accept_ratio(shape), {{{shape.transforms ? Part::accept_transformed : Part::accept, rows}, 1}}, kAcceptNoise);
     if (!(times.wall_ms > 0) || !std::isfinite(times.wall_ms)) return;
@@ -254,9 +254,12 @@ void CostModel::restore(const Learnt& learnt) {
     Factor& restored = factor({learnt.part, learnt.index});
     restored.log = std::log(learnt.factor);
     const bool is_unit = learnt.part == Part::unit;
-    for (size_t i = 0; i < covariance_.size(); ++i)
-        covariance_[i][restored.at] = covariance_[restored.at][i] = is_unit || i == 0 ? 0 : kAlike * square(kRatioStored);
-    covariance_[restored.at][restored.at] = learnt.variance + square(is_unit ? kUnitStored : kRatioStored);
+    const double variance = learnt.variance + square(is_unit ? kUnitStored : kRatioStored);
+    for (size_t i = 0; i < covariance_.size(); ++i) {
+        const double shared = is_unit || i == 0 ? 0 : kAlike * std::sqrt(variance * covariance_[i][i]);
+        covariance_[i][restored.at] = covariance_[restored.at][i] = shared;
+    }
+    covariance_[restored.at][restored.at] = variance;
     if (!is_unit) n_plain_ = 2;
 }
 

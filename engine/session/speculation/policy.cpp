@@ -22,6 +22,7 @@
 #include "session/speculation/policy.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 namespace auspex {
@@ -194,7 +195,8 @@ SpeculationPolicy::Candidate SpeculationPolicy::choose(Group group, const RoundS
     is_probe = best.n_drafting == 0;
     const Candidate drafting = evaluate(group, base, is_probe || best.model, is_probe ? 1 : best.draft_len, &plain, is_probe);
     const auto spends_savings = [](const SpeculatingSequence& sequence) { return sequence.state->spends_savings; };
-    const bool is_saved_for = is_probe && (long_run_.savings >= kMostSavings || std::any_of(group.begin(), group.end(), spends_savings));
+    const bool is_saved_for = is_probe && std::isfinite(first_drafts_ms()) && // plain rounds came before, to be compared with
+                              (long_run_.savings >= kMostSavings || std::any_of(group.begin(), group.end(), spends_savings));
     const bool wins = drafting.n_drafting > 0 && (!is_probe || is_saved_for || best_rate(group, drafting, kBestAlpha) > kBegin * plain.rate());
     const bool is_too_short = wins && begun_.empty() && !is_saved_for && !wins_first_use_back(group, plain, drafting);
     for (SpeculatingSequence& sequence : group) sequence.state->is_too_short |= is_too_short;
