@@ -21,7 +21,7 @@ constexpr double kAcceptRow = 0.004, kTransformedAcceptRow = 0.015, kProposals =
 constexpr double kUnitUnknown = 1.5, kUnitStored = 0.7, kUnitChanged = 0.4;
 constexpr double kRatioUnknown = 0.4, kRatioBetween = 0.2, kRatioStored = 0.1, kRatioChanged = 0.4; // between: two seen ones beside it
 constexpr double kUnitDrift = 0.02, kRatioDrift = 0.004; // of the unit per observation, of all ratios per round
-constexpr double kAlike = 0.8;                           // correlation of what drift and storage do to ratios
+constexpr double kAlike = 0.8;                           // correlation of what drift and storage do to ratios of passes
 constexpr double kNoise = 0.08, kLeastNoise = 0.04, kMostNoise = 0.3; // of one measured time
 constexpr double kAcceptNoise = 0.25;                                 // of short times, besides
 constexpr double kOutlier = 3.5; // sigmas; one is passed over, two in a row are a change
@@ -168,9 +168,16 @@ double CostModel::v(uint32_t rows) const { return ratio(Part::verify, rows); }
 
 bool CostModel::is_calibrated() const { return n_plain_ >= 2 || n_rounds_ >= 8; }
 
+// Of two passes: what plain rounds tell, the unit and their accept stage, says nothing about those.
+double CostModel::likeness(const Key& a, const Key& b) {
+    const auto is_pass = [](const Key& key) { return std::get<Part>(key) == Part::verify || std::get<Part>(key) == Part::draft || std::get<Part>(key) == Part::draft_transformed; };
+    return a == b ? 1 : is_pass(a) && is_pass(b) ? kAlike : 0;
+}
+
 void CostModel::drift() {
-    for (size_t i = 1; i < covariance_.size(); ++i)
-        for (size_t j = 1; j < covariance_.size(); ++j) covariance_[i][j] += square(kRatioDrift) * (i == j ? 1 : kAlike);
+    for (const auto& [a, one] : factors_)
+        for (const auto& [b, other] : factors_)
+            if (one.at > 0 && other.at > 0) covariance_[one.at][other.at] += square(kRatioDrift) * likeness(a, b);
 }
 
 // measured = unit · ratio^weight · noise. No own: the unit alone.
@@ -251,15 +258,15 @@ std::vector<CostModel::Learnt> CostModel::learnt() const {
 }
 
 void CostModel::restore(const Learnt& learnt) {
-    Factor& restored = factor({learnt.part, learnt.index});
+    const Key key = {learnt.part, learnt.index};
+    Factor& restored = factor(key);
     restored.log = std::log(learnt.factor);
     const bool is_unit = learnt.part == Part::unit;
     const double variance = learnt.variance + square(is_unit ? kUnitStored : kRatioStored);
-    for (size_t i = 0; i < covariance_.size(); ++i) {
-        const double shared = is_unit || i == 0 ? 0 : kAlike * std::sqrt(variance * covariance_[i][i]);
-        covariance_[i][restored.at] = covariance_[restored.at][i] = shared;
-    }
     covariance_[restored.at][restored.at] = variance;
+    for (const auto& [other_key, other] : factors_)
+        covariance_[other.at][restored.at] = covariance_[restored.at][other.at] =
+            likeness(key, other_key) * std::sqrt(variance * covariance_[other.at][other.at]);
     if (!is_unit) n_plain_ = 2;
 }
 

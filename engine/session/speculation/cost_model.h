@@ -110,6 +110,7 @@ class CostModel {
     double accept_ratio(const RoundShape& shape) const;
     double gpu_ratio(const RoundShape& shape) const;
     const Recent& overhead(const RoundShape& shape) const;
+    static double likeness(const Key& a, const Key& b); // correlation of what was not measured of two ratios
     void drift(); // of the ratios, in a round
     void learn(double measured_ms, double predicted_ms, const std::optional<Share>& own, double more_noise);
 
