@@ -449,6 +449,29 @@ TEST(SpeculationCosts, WrongRatiosAreCorrectedWhereShapesChange) {
     }
 }
 
+TEST(SpeculationCosts, DraftsWithTransformsHaveCostsOfTheirOwn) {
+    CostModel costs(prior_of(50, 0.2, false));
+    const RoundShape drafted = {.model = true, .draft_len = 4}, transformed = {.model = true, .draft_len = 4, .transforms = true};
+    for (int i = 0; i < 20; ++i) costs.observe({}, {0, 50, 0.5, 51});
+    for (int i = 0; i < 20; ++i) costs.observe(drafted, {41, 55, 0.5, 97});
+    EXPECT_NEAR(costs.round_ms(transformed), 97, 15) << "unseen";
+    for (int i = 0; i < 20; ++i) costs.observe(transformed, {60, 55, 2, 118});
+    for (int i = 0; i < 4; ++i) costs.observe({}, {0, 50, 0.5, 51});
+    EXPECT_NEAR(costs.round_ms(drafted), 97, 6);
+    EXPECT_NEAR(costs.round_ms(transformed), 118, 6);
+    EXPECT_NEAR(costs.plain_ms(1), 51, 3);
+}
+
+TEST(SpeculationCosts, PlainRoundsSayNothingOfDrafts) {
+    const Bed bed = beds()[1];
+    Engine before(bed.prior), engine(bed.prior);
+    Machine(bed.device, 3).decode(before, text_of(0.9), 600, {});
+    for (const CostModel::Learnt& one : before.costs.learnt()) engine.costs.restore(one);
+    for (int i = 0; i < 300; ++i) engine.costs.observe({}, {0, 2 * bed.device.target_ms, 9 * bed.device.accept_ms, 3 * bed.device.round_ms({})});
+    EXPECT_NEAR(engine.costs.c(), before.costs.c(), 1e-9);
+    for (const uint32_t rows : {2u, 4u, 9u}) EXPECT_NEAR(engine.costs.v(rows), before.costs.v(rows), 1e-9);
+}
+
 TEST(SpeculationCosts, FollowsASlowDrift) {
     CostModel costs(prior_of(50, 0.2, false));
     double slow = 1;

@@ -19,7 +19,7 @@ constexpr double kAcceptRow = 0.004, kTransformedAcceptRow = 0.015, kProposals =
 
 // Standard deviations, of logarithms.
 constexpr double kUnitUnknown = 1.5, kUnitStored = 0.7, kUnitChanged = 0.4;
-constexpr double kRatioUnknown = 0.4, kRatioBetween = 0.2, kRatioStored = 0.1, kRatioChanged = 0.4; // between: two seen ones beside it
+constexpr double kRatioUnknown = 0.4, kRatioBetween = 0.2, kRatioStored = 0.1; // between: two seen ones beside it
 constexpr double kUnitDrift = 0.02, kRatioDrift = 0.004; // of the unit per observation, of all ratios per round
 constexpr double kAlike = 0.8;                           // correlation of what drift and storage do to ratios of passes
 constexpr double kNoise = 0.08, kLeastNoise = 0.04, kMostNoise = 0.3; // of one measured time
@@ -66,7 +66,7 @@ CostModel::Blend CostModel::blend(Part part, uint32_t index) const {
     if (part == Part::verify && index == 1) return {}; // v(1) = 1
     const auto above = factors_.lower_bound({part, index});
     const bool has_above = above != factors_.end() && std::get<Part>(above->first) == part;
-    if (has_above && std::get<uint32_t>(above->first) == index) return {{&above->second}, {1}, true, false};
+    if (has_above && std::get<uint32_t>(above->first) == index) return {{&above->second}, {1}};
     const auto below = above != factors_.begin() && std::get<Part>(std::prev(above)->first) == part ? std::prev(above) : factors_.end();
     const bool has_below = below != factors_.end();
     if (!has_above && !has_below) return part == Part::draft_transformed ? blend(Part::draft, index) : Blend{};
@@ -75,7 +75,7 @@ CostModel::Blend CostModel::blend(Part part, uint32_t index) const {
     const double a = std::log2(has_below ? std::get<uint32_t>(below->first) : 1), b = std::log2(std::get<uint32_t>(above->first));
     const double weight = (std::log2(index) - a) / (b - a);
     if (!has_below) return {{&above->second}, {weight}};
-    return {{&below->second, &above->second}, {1 - weight, weight}, false, true};
+    return {{&below->second, &above->second}, {1 - weight, weight}};
 }
 
 double CostModel::correction(Part part, uint32_t index) const {
@@ -87,15 +87,15 @@ double CostModel::correction(Part part, uint32_t index) const {
 
 // A new one is what those beside it say, and a deviation of its own.
 CostModel::Factor& CostModel::factor(const Key& key) {
+    if (const auto found = factors_.find(key); found != factors_.end()) return found->second;
     const auto [part, index] = key;
     const Blend from = blend(part, index);
-    if (from.is_seen) return factors_[key];
     const size_t n = covariance_.size();
     const Factor factor = {correction(part, index), 0, n};
     std::vector<double> row(n + 1, 0.0);
     for (size_t i = 0; i < 2 && from.factors[i]; ++i)
         for (size_t k = 0; k < n; ++k) row[k] += from.weights[i] * covariance_[from.factors[i]->at][k];
-    row[n] = square(from.is_between ? kRatioBetween : kRatioUnknown);
+    row[n] = square(from.factors[1] ? kRatioBetween : kRatioUnknown);
     for (size_t i = 0; i < 2 && from.factors[i]; ++i) row[n] += from.weights[i] * row[from.factors[i]->at];
     for (size_t k = 0; k < n; ++k) covariance_[k].push_back(row[k]);
     covariance_.push_back(std::move(row));
@@ -198,10 +198,7 @@ void CostModel::learn(double measured_ms, double predicted_ms, const std::option
     const int sign = residual > kOutlier * sigma ? 1 : residual < -kOutlier * sigma ? -1 : 0;
     const int suspect = std::exchange(judged.suspect, sign);
     if (sign != 0 && sign != suspect) return; // one hiccup
-    if (sign != 0) { // the machine changed, or, if that began with this shape, its ratio is wrong
-        covariance_[0][0] += square(kUnitChanged);
-        if (own && n_alike_ <= 2) covariance_[at][at] += square(kRatioChanged);
-    }
+    if (sign != 0) covariance_[0][0] += square(kUnitChanged);
     std::vector<double> gain(n);
     const double total = noise + known();
     for (size_t i = 0; i < n; ++i) gain[i] = shared(i) / total;
@@ -218,8 +215,6 @@ void CostModel::observe(const RoundShape& shape, const ObservedRound& times) {
     seen->second.recording_ms += times.recording_ms;
     if (suspicious && std::isfinite(ms)) seen->second.first_round_ms = ms;
     if (!has_gpu && !(times.wall_ms > 0)) return;
-    n_alike_ = shape == last_shape_ ? n_alike_ + 1 : 1;
-    last_shape_ = shape;
     if (suspicious) return;
     drift();
     n_rounds_ += 1;

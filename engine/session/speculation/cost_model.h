@@ -86,11 +86,10 @@ class CostModel {
         Key key;
         double weight; // d log(time) / d log(factor)
     };
-    // A ratio by those beside it that were seen: sum of weight × log.
+    // A ratio by itself or, unseen, by the one or two beside it: sum of weight × log.
     struct Blend {
         std::array<const Factor*, 2> factors = {};
         std::array<double, 2> weights = {};
-        bool is_seen = false, is_between = false; // itself; two others
     };
     // The last overheads in units; their median is answered.
     struct Recent {
@@ -125,8 +124,6 @@ class CostModel {
     std::set<uint32_t> seen_catch_ups_; // numbers of rows
     double noise_ = 0; // variance of one measured time's logarithm, as met so far
     uint32_t n_plain_ = 0, n_rounds_ = 0; // timed and learnt from
-    RoundShape last_shape_;
-    uint32_t n_alike_ = 0;                // rounds of it in a row
     std::array<Recent, 3> overheads_;     // by kind of round: plain, model, proposals only
 };
 
