@@ -40,6 +40,7 @@ CostModel::CostModel(const CostPrior& prior) : prior_(prior) {
     c_prior_ = pass_ms(prior.draft_bytes, prior.draft_stages) / unit_prior_ms_;
     factors_[{Part::unit, 0}] = {};
     covariance_ = {{square(kUnitUnknown)}};
+    is_pass_ = {0};
     noise_ = square(kNoise);
 }
 
@@ -99,6 +100,7 @@ CostModel::Factor& CostModel::factor(const Key& key) {
     for (size_t i = 0; i < 2 && from.factors[i]; ++i) row[n] += from.weights[i] * row[from.factors[i]->at];
     for (size_t k = 0; k < n; ++k) covariance_[k].push_back(row[k]);
     covariance_.push_back(std::move(row));
+    is_pass_.push_back(part == Part::verify || part == Part::draft || part == Part::draft_transformed ? 1 : 0);
     return factors_[key] = factor;
 }
 
@@ -168,16 +170,14 @@ double CostModel::v(uint32_t rows) const { return ratio(Part::verify, rows); }
 
 bool CostModel::is_calibrated() const { return n_plain_ >= 2 || n_rounds_ >= 8; }
 
-// Of two passes: what plain rounds tell, the unit and their accept stage, says nothing about those.
-double CostModel::likeness(const Key& a, const Key& b) {
-    const auto is_pass = [](const Key& key) { return std::get<Part>(key) == Part::verify || std::get<Part>(key) == Part::draft || std::get<Part>(key) == Part::draft_transformed; };
-    return a == b ? 1 : is_pass(a) && is_pass(b) ? kAlike : 0;
-}
-
 void CostModel::drift() {
-    for (const auto& [a, one] : factors_)
-        for (const auto& [b, other] : factors_)
-            if (one.at > 0 && other.at > 0) covariance_[one.at][other.at] += square(kRatioDrift) * likeness(a, b);
+    const double own = square(kRatioDrift), shared = kAlike * own;
+    for (size_t i = 1; i < covariance_.size(); ++i) {
+        std::vector<double>& row = covariance_[i];
+        row[i] += own - shared * is_pass_[i];
+        if (is_pass_[i] > 0)
+            for (size_t j = 1; j < row.size(); ++j) row[j] += shared * is_pass_[j];
+    }
 }
 
 // measured = unit · ratio^weight · noise. No own: the unit alone.
@@ -203,8 +203,10 @@ void CostModel::learn(double measured_ms, double predicted_ms, const std::option
     const double total = noise + known();
     for (size_t i = 0; i < n; ++i) gain[i] = shared(i) / total;
     for (auto& [key, factor] : factors_) factor.log += gain[factor.at] * residual;
-    for (size_t i = 0; i < n; ++i)
-        for (size_t j = 0; j < n; ++j) covariance_[i][j] -= gain[i] * gain[j] * total;
+    for (size_t i = 0; i < n; ++i) {
+        std::vector<double>& row = covariance_[i];
+        for (size_t j = 0; j < n; ++j) row[j] -= gain[i] * gain[j] * total;
+    }
 }
 
 void CostModel::observe(const RoundShape& shape, const ObservedRound& times) {
@@ -253,16 +255,15 @@ std::vector<CostModel::Learnt> CostModel::learnt() const {
 }
 
 void CostModel::restore(const Learnt& learnt) {
-    const Key key = {learnt.part, learnt.index};
-    Factor& restored = factor(key);
+    Factor& restored = factor({learnt.part, learnt.index});
     restored.log = std::log(learnt.factor);
-    const bool is_unit = learnt.part == Part::unit;
-    const double variance = learnt.variance + square(is_unit ? kUnitStored : kRatioStored);
-    covariance_[restored.at][restored.at] = variance;
-    for (const auto& [other_key, other] : factors_)
-        covariance_[other.at][restored.at] = covariance_[restored.at][other.at] =
-            likeness(key, other_key) * std::sqrt(variance * covariance_[other.at][other.at]);
-    if (!is_unit) n_plain_ = 2;
+    const size_t at = restored.at;
+    const double variance = learnt.variance + square(at == 0 ? kUnitStored : kRatioStored);
+    for (size_t i = 0; i < covariance_.size(); ++i) {
+        const double alike = kAlike * is_pass_[at] * is_pass_[i];
+        covariance_[i][at] = covariance_[at][i] = i == at ? variance : alike * std::sqrt(variance * covariance_[i][i]);
+    }
+    if (at > 0) n_plain_ = 2;
 }
 
 } // namespace auspex

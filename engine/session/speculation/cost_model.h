@@ -109,7 +109,6 @@ class CostModel {
     double accept_ratio(const RoundShape& shape) const;
     double gpu_ratio(const RoundShape& shape) const;
     const Recent& overhead(const RoundShape& shape) const;
-    static double likeness(const Key& a, const Key& b); // correlation of what was not measured of two ratios
     void drift(); // of the ratios, in a round
     void learn(double measured_ms, double predicted_ms, const std::optional<Share>& own, double more_noise);
 
@@ -117,6 +116,8 @@ class CostModel {
     double unit_prior_ms_ = 1, c_prior_ = 0.5;
     std::map<Key, Factor> factors_;
     std::vector<std::vector<double>> covariance_; // of logs, in the order in which factors were first met; row 0: the unit
+    std::vector<double> is_pass_;                 // 1: of the target or the draft model. Those err together; what plain rounds
+                                                  // tell, the unit and their accept stage, says nothing of them
     struct Seen {
         double recording_ms = 0, first_round_ms = 0; // recording: of all its recordings
     };
