@@ -154,6 +154,14 @@ TEST(Speculation, ShortTextsDoNotSetDraftsUp) {
             EXPECT_GE(engine.warm.size(), first.least_shapes);
             EXPECT_LE(engine.warm.size(), first.most_shapes);
         }
+        Engine fixed(bed.prior); // what a fixed draft_len has recorded is there
+        for (const CostModel::Learnt& learnt : before.costs.learnt()) fixed.costs.restore(learnt);
+        fixed.long_run = before.long_run;
+        Device device = bed.device;
+        device.recording_ms = 3000;
+        Machine recorded(device, seed);
+        recorded.decode(fixed, text_of(0.9), 30, {.fixed = 2});
+        EXPECT_TRUE(drafted(recorded.decode(fixed, text_of(0.9), 30, {})));
     }
 }
 

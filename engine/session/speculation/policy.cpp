@@ -287,7 +287,7 @@ RoundPlan SpeculationPolicy::decide(Group group, uint32_t batch, bool transforms
         last_draft_len_ = chosen.n_drafting > 0 ? chosen.draft_len : 0;
         if (chosen.n_drafting > 0) last_speedup_ = chosen.rate() / plain.rate();
     }
-    if (chosen.n_drafting > 0) begun_.insert(chosen.shape);
+    if (chosen.shape.draft_len > 0) begun_.insert(chosen.shape);
     plain_run_ = chosen.shape.draft_len > 0 ? 0 : plain_run_ + 1;
     since_plain_ = plain_run_ >= kReferenceRounds ? 0 : since_plain_ + 1;
     for (const SpeculatingSequence& sequence : group) {

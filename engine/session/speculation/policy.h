@@ -123,7 +123,7 @@ class SpeculationPolicy {
     uint32_t last_draft_len_ = 0;
     uint32_t since_plain_ = 0, plain_run_ = 0; // rounds
     double last_speedup_ = 1;                  // expected of the last round that drafted
-    std::set<RoundShape> begun_;               // that draft, by this engine
+    std::set<RoundShape> begun_;               // that draft, by this engine, of fixed draft_len, too
 };
 
 } // namespace auspex
