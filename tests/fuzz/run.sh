@@ -25,9 +25,8 @@ for target in "${targets[@]}"; do
     mkdir -p "$learned"
     options=(-runs="$2" -timeout=2 -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix="build/fuzz/findings/$target-")
     case $target in # what needs no more takes much longer with it
-    tokenizer_text) options+=(-max_len=64) ;;
-    index_json) options+=(-max_len=512) ;;
-    config_json) options+=(-max_len=768) ;;
+    tokenizer_text) options+=(-max_len=128) ;;
+    index_json) options+=(-max_len=1024) ;;
     esac
     dictionary=tests/fuzz/dictionaries/$target.dict
     if [ -f "$dictionary" ]; then options+=(-dict="$dictionary"); fi
