@@ -101,7 +101,7 @@ class CostModel {
     double rows_prior(uint32_t rows) const;             // v(rows) before anything was seen
     double prior(Part part, uint32_t index) const;      // in units
     Blend blend(Part part, uint32_t index) const;       // none: the prior alone
-    double correction(Part part, uint32_t index) const; // log, of the prior
+    double correction(Part part, uint32_t index) const; // log(ratio / prior)
     double ratio(Part part, uint32_t index) const;      // in units
     double unit_ms() const;
     Factor& factor(const Key& key);
