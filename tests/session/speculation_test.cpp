@@ -76,6 +76,12 @@ Text copying_text() { // matches come and go
     return text;
 }
 
+// A process that begins with what another one stored.
+void restart(Engine& engine, const std::vector<CostModel::Learnt>& learnt, const LongRunAcceptance& long_run) {
+    for (const CostModel::Learnt& one : learnt) engine.costs.restore(one);
+    engine.long_run = long_run;
+}
+
 constexpr uint64_t kSeeds = 8;
 
 // Speed against plain decoding, averaged over seeds; warm_ups: texts decoded by the engine before.
@@ -135,8 +141,7 @@ TEST(Speculation, ShortTextsDoNotSetDraftsUp) {
             SCOPED_TRACE(std::to_string(first.recording_ms) + " ms, " + std::to_string(first.cold_ms) + " ms");
             const double first_ms = first.recording_ms + first.cold_ms;
             Engine engine(bed.prior);
-            for (const CostModel::Learnt& learnt : before.costs.learnt()) engine.costs.restore(learnt);
-            engine.long_run = before.long_run;
+            restart(engine, before.costs.learnt(), before.long_run);
             Device device = bed.device;
             device.recording_ms = first.recording_ms;
             device.cold_ms = first.cold_ms;
@@ -155,8 +160,7 @@ TEST(Speculation, ShortTextsDoNotSetDraftsUp) {
             EXPECT_LE(engine.warm.size(), first.most_shapes);
         }
         Engine fixed(bed.prior); // what a fixed draft_len has recorded is there
-        for (const CostModel::Learnt& learnt : before.costs.learnt()) fixed.costs.restore(learnt);
-        fixed.long_run = before.long_run;
+        restart(fixed, before.costs.learnt(), before.long_run);
         Device device = bed.device;
         device.recording_ms = 3000;
         Machine recorded(device, seed);
@@ -204,20 +208,18 @@ TEST(Speculation, WrongCostsAreFoundOut) {
             int processes = 0; // of 150 tokens
             for (double last = 0; last < 0.9 * truthful && processes < 10; ++processes) {
                 Engine engine(bed.prior);
-                for (const CostModel::Learnt& one : learnt) engine.costs.restore(one);
-                engine.long_run = long_run;
+                restart(engine, learnt, long_run);
                 last = machine.decode(engine, text_of(0.9), 150, {}).speed();
-                EXPECT_GE(last, 0.95);
+                EXPECT_GE(last, 0.97);
                 learnt = engine.costs.learnt();
                 long_run = engine.long_run;
             }
             Engine engine(bed.prior);
-            for (const CostModel::Learnt& one : stored) engine.costs.restore(one);
-            engine.long_run = before.long_run;
+            restart(engine, stored, before.long_run);
             int texts = 0; // of 150 tokens, in one process
             for (double last = 0; last < 0.9 * truthful && texts < 20; ++texts) {
                 last = machine.decode(engine, text_of(0.9), 150, {}).speed();
-                EXPECT_GE(last, 0.95);
+                EXPECT_GE(last, 0.97);
             }
             std::printf("  %-32s costs × %.1f: %.2f of plain again in process %d, or text %d of one\n", bed.device.name.c_str(), wrong, truthful, processes, texts);
             EXPECT_LT(processes, 10);
@@ -230,7 +232,7 @@ TEST(Speculation, WrongCostsAreFoundOut) {
 TEST(Speculation, DraftsThatCostTooMuchAreSeldomTried) {
     Bed bed = beds()[1];
     bed.device.c = 0.5, bed.device.row = 0.6;
-    double short_sum = 0, long_sum = 0;
+    double short_sum = 0, long_sum = 0, least = 9;
     for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
         Machine machine(bed.device, seed);
         Engine first(bed.prior);
@@ -239,18 +241,20 @@ TEST(Speculation, DraftsThatCostTooMuchAreSeldomTried) {
         LongRunAcceptance long_run = first.long_run;
         for (int process = 0; process < 16; ++process) {
             Engine engine(bed.prior);
-            for (const CostModel::Learnt& one : learnt) engine.costs.restore(one);
-            engine.long_run = long_run;
-            short_sum += machine.decode(engine, text_of(0.9), 150, {}).speed() / 16;
+            restart(engine, learnt, long_run);
+            const double one = machine.decode(engine, text_of(0.9), 150, {}).speed();
+            least = std::min(least, one);
+            short_sum += one / 16;
             learnt = engine.costs.learnt();
             long_run = engine.long_run;
         }
         Engine engine(bed.prior);
         long_sum += machine.decode(engine, text_of(0.9), 6000, {}).speed();
     }
-    std::printf("  drafts that cost too much: %.3f of plain in processes of 150 tokens, %.3f in 6000 tokens\n", short_sum / kSeeds, long_sum / kSeeds);
+    std::printf("  drafts that cost too much: %.3f of plain in processes of 150 tokens (least %.3f), %.3f in 6000 tokens\n", short_sum / kSeeds, least, long_sum / kSeeds);
     EXPECT_GE(short_sum / kSeeds, 0.985);
     EXPECT_GE(long_sum / kSeeds, 0.985);
+    EXPECT_GE(least, 0.95);
 }
 
 TEST(Speculation, FollowsATextThatChanges) {
@@ -474,7 +478,7 @@ TEST(SpeculationCosts, PlainRoundsSayNothingOfDrafts) {
     const Bed bed = beds()[1];
     Engine before(bed.prior), engine(bed.prior);
     Machine(bed.device, 3).decode(before, text_of(0.9), 600, {});
-    for (const CostModel::Learnt& one : before.costs.learnt()) engine.costs.restore(one);
+    restart(engine, before.costs.learnt(), before.long_run);
     for (int i = 0; i < 300; ++i) engine.costs.observe({}, {0, 2 * bed.device.target_ms, 9 * bed.device.accept_ms, 3 * bed.device.round_ms({})});
     EXPECT_NEAR(engine.costs.c(), before.costs.c(), 1e-9);
     for (const uint32_t rows : {2u, 4u, 9u}) EXPECT_NEAR(engine.costs.v(rows), before.costs.v(rows), 1e-9);
