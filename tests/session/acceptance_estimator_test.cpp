@@ -1,0 +1,58 @@
+// How often drafts are accepted: an estimator that full acceptance does not bias, and equation 1 of Leviathan et al. 2023.
+#include "session/speculation/acceptance_estimator.h"
+
+#include <algorithm>
+#include <cmath>
+#include <gtest/gtest.h>
+#include <random>
+
+namespace auspex {
+namespace {
+
+TEST(SpeculationEstimator, FullAcceptanceIsALowerBound) {
+    std::mt19937_64 random(7);
+    for (const double alpha : {0.3, 0.6, 0.85}) {
+        for (const uint32_t draft_len : {1u, 2u, 4u, 8u}) {
+            LongRunAcceptance long_run, exact; // a prior that draws nowhere
+            exact.restore(DraftClass::model, {alpha * 1e6, 1e6, 1, 1});
+            AcceptanceEstimator estimator(exact);
+            double estimates = 0, naive = 0; // naive: what accepted / drafted says
+            constexpr int n = 20000;
+            for (int round = 0; round < n; ++round) {
+                uint32_t a = 0;
+                while (a < draft_len && std::bernoulli_distribution(alpha)(random)) a += 1;
+                estimator.observe(DraftClass::model, draft_len, a);
+                long_run.observe(DraftClass::model, draft_len, a);
+                estimates += estimator.alpha(DraftClass::model) / n;
+                naive += static_cast<double>(a) / draft_len / n;
+            }
+            EXPECT_NEAR(long_run.alpha(DraftClass::model), alpha, 0.03);
+            EXPECT_NEAR(estimates, alpha, 0.03) << "draft_len " << draft_len;
+            if (draft_len >= 4) { // the naive mean must fail the same check
+                EXPECT_GT(std::abs(naive - alpha), 0.05);
+            }
+        }
+    }
+}
+
+TEST(SpeculationEstimator, EquationOne) {
+    EXPECT_DOUBLE_EQ(expected_tokens(0.8, 0), 1);
+    EXPECT_NEAR(expected_tokens(0.8, 4), (1 - std::pow(0.8, 5)) / 0.2, 1e-12);
+    EXPECT_DOUBLE_EQ(expected_tokens(1, 7), 8);
+    EXPECT_DOUBLE_EQ(expected_tokens(0, 7), 1);
+}
+
+TEST(SpeculationEstimator, AdaptsInAFewRoundsAndKeepsClassesApart) {
+    LongRunAcceptance long_run;
+    AcceptanceEstimator estimator(long_run);
+    for (int i = 0; i < 50; ++i) estimator.observe(DraftClass::model, 4, 4);
+    EXPECT_GT(estimator.alpha(DraftClass::model), 0.95);
+    for (int i = 0; i < 8; ++i) estimator.observe(DraftClass::model, 4, 0);
+    EXPECT_LT(estimator.alpha(DraftClass::model), 0.65);
+    EXPECT_EQ(estimator.evidence(DraftClass::match_8), 0);
+    for (int i = 0; i < 30; ++i) estimator.observe(DraftClass::match_8, 0, 0);
+    EXPECT_LT(estimator.expected_tokens(DraftClass::match_8, 4), 1.4) << "a match that is never there gives nothing";
+}
+
+} // namespace
+} // namespace auspex
