@@ -52,14 +52,23 @@ Tuning tuning_of(Variant variant, const DeviceCaps& caps) {
     }
     tuning.wide = false;
     if (variant == Variant::shuffles) return tuning;
-    tuning.subgroup = false;
-    tuning.pinned_subgroup_size = tuning.matmul_parts = 0; // matrix units want the device's lanes
-    if (variant == Variant::lanes_16) tuning.lanes = 16, tuning.vocab_threads = 64;
-    if (variant == Variant::lanes_32) tuning.lanes = 32, tuning.vocab_threads = 256;
+    tuning = without_shuffles(tuning, variant == Variant::lanes_16 ? 16 : variant == Variant::lanes_32 ? 32 : 0);
+    if (variant != Variant::shared) tuning.vocab_threads = variant == Variant::lanes_16 ? 64 : 256;
     return tuning;
 }
 
 } // namespace
+
+Tuning without_shuffles(Tuning tuning, uint32_t lanes) {
+    tuning.subgroup = tuning.wide = tuning.texels = false;
+    tuning.pinned_subgroup_size = tuning.matmul_parts = 0; // matrix units want the device's lanes
+    if (lanes > 0) tuning.lanes = lanes;
+    tuning.matvec_rows = tuning.matvec_quant_rows = {1, 2, 4, 8, 16};
+    tuning.matvec_teams = 4;
+    tuning.matvec_outs = 2;
+    tuning.attention_rows = 1;
+    return tuning;
+}
 
 std::string variant_name(Variant variant) {
     constexpr const char* kNames[] = {"native", "shuffles", "shared", "lanes_16", "lanes_32", "tiles", "matrices", "matrices_1", "other_fetches"};

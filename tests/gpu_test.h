@@ -34,6 +34,10 @@ enum class Variant {
     other_fetches, // as native, but from texel buffers if that does not, and the other way round: the same bits
 };
 std::string variant_name(Variant variant);
+// `tuning` as on a GPU whose lanes are not known to be together: reductions through shared memory, over `lanes` of them (0: as
+// many as before, the same bits). The sizes are a GPU's too: llvmpipe compiles a barrier as a place to resume at, and takes
+// minutes over the hundreds that a CPU's sizes would bring.
+Tuning without_shuffles(Tuning tuning, uint32_t lanes = 0);
 // For INSTANTIATE_TEST_SUITE_P: the variants whose lanes differ, and the native one.
 const std::vector<Variant>& all_variants();
 

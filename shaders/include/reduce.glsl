@@ -15,39 +15,24 @@ void team_barrier() { subgroupBarrier(); } // of memory too
 uint lane_broadcast(uint v, uint lane) { return subgroupShuffle(v, lane); }
 #else
 void team_barrier() { barrier(); } // by the whole workgroup
-shared float scratch_f[LANES * TEAMS];
-shared uint scratch_u[LANES * TEAMS];
+// Exchanges take turns with two halves, so that one barrier each is enough: who writes a half again has met, at the barrier
+// between, everyone who read it.
+const uint kScratch = LANES * TEAMS;
+shared float scratch_f[2u * kScratch];
+shared uint scratch_u[2u * kScratch];
+uint scratch_half = 0u;
 
 uint lane_index() { return gl_LocalInvocationIndex % LANES; }
 uint team_index() { return gl_LocalInvocationIndex / LANES; }
-float lane_exchange(float v, uint distance) {
-    scratch_f[gl_LocalInvocationIndex] = v;
-    barrier();
-    float other = scratch_f[gl_LocalInvocationIndex ^ distance];
-    barrier();
-    return other;
-}
-uint lane_exchange(uint v, uint distance) {
-    scratch_u[gl_LocalInvocationIndex] = v;
-    barrier();
-    uint other = scratch_u[gl_LocalInvocationIndex ^ distance];
-    barrier();
-    return other;
-}
-float lane_broadcast(float v, uint lane) {
-    scratch_f[gl_LocalInvocationIndex] = v;
-    barrier();
-    float other = scratch_f[team_index() * LANES + lane];
-    barrier();
-    return other;
-}
-uint lane_broadcast(uint v, uint lane) {
-    scratch_u[gl_LocalInvocationIndex] = v;
-    barrier();
-    uint other = scratch_u[team_index() * LANES + lane];
-    barrier();
-    return other;
-}
+#define FROM_INVOCATION(scratch, v, invocation)                                                                        \
+    scratch_half = kScratch - scratch_half;                                                                            \
+    scratch[scratch_half + gl_LocalInvocationIndex] = v;                                                               \
+    barrier();                                                                                                         \
+    return scratch[scratch_half + (invocation)];
+float lane_exchange(float v, uint distance) { FROM_INVOCATION(scratch_f, v, gl_LocalInvocationIndex ^ distance) }
+uint lane_exchange(uint v, uint distance) { FROM_INVOCATION(scratch_u, v, gl_LocalInvocationIndex ^ distance) }
+float lane_broadcast(float v, uint lane) { FROM_INVOCATION(scratch_f, v, team_index() * LANES + lane) }
+uint lane_broadcast(uint v, uint lane) { FROM_INVOCATION(scratch_u, v, team_index() * LANES + lane) }
 #endif
 
 // The levels of a tree over LANES (8 to 64) lanes, written out: llvmpipe keeps loops as loops.

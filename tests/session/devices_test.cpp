@@ -1,7 +1,8 @@
 // Other devices, other submissions, the same text: time budgets, small bindings and grids (sharded weights), reductions
 // through shared memory. Everything here is compared bit for bit.
-#include "session/gpu_contents.h"
+#include "gpu_test.h"
 #include "session/engine_fixture.h"
+#include "session/gpu_contents.h"
 
 namespace auspex {
 namespace {
@@ -116,8 +117,9 @@ TEST(Devices, shared_memory_reductions_change_no_bit) {
     EngineDesc desc = pair();
     desc.adjust_tuning = [](Tuning& tuning) {
         both_families(tuning);
-        tuning.subgroup = tuning.wide = false;
-        tuning.pinned_subgroup_size = 0;
+        const uint32_t parts = tuning.matmul_parts; // those change bits
+        tuning = without_shuffles(tuning);
+        tuning.matmul_parts = parts;
     };
     auto engine = make_engine(desc);
     ASSERT_TRUE(engine);
@@ -146,9 +148,7 @@ TEST_P(Lanes, greedy_text_is_plain_text) {
     EngineDesc desc = pair();
     desc.adjust_tuning = [](Tuning& tuning) {
         both_families(tuning);
-        tuning.subgroup = tuning.wide = false;
-        tuning.pinned_subgroup_size = 0;
-        tuning.lanes = GetParam();
+        tuning = without_shuffles(tuning, GetParam());
         tuning.attention_split = 32;
     };
     auto engine = make_engine(desc);
