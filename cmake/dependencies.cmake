@@ -31,4 +31,5 @@ foreach(need
     mark_as_advanced(${variable})
 endforeach()
 
+find_package(Threads REQUIRED)
 find_package(nlohmann_json 3.10 REQUIRED)

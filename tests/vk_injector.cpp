@@ -124,6 +124,7 @@ std::string VkInjector::alive() const {
 }
 
 VkResult VkInjector::before(const char* name) {
+    const std::lock_guard lock(mutex_);
     const int index = static_cast<int>(calls_.size());
     calls_.push_back(name);
     const bool due = injection_.at >= 0 && (index == injection_.at || (injection_.persistent && fired_ && index > injection_.at));
@@ -136,10 +137,12 @@ VkResult VkInjector::before(const char* name) {
 }
 
 void VkInjector::created(const char* name, uint64_t handle) {
+    const std::lock_guard lock(mutex_);
     alive_[{kind_of(name), handle}] += 1;
 }
 
 void VkInjector::destroyed(const char* name, uint64_t handle) {
+    const std::lock_guard lock(mutex_);
     if (handle == 0) return;
     auto found = alive_.find({kind_of(name), handle});
     if (found == alive_.end()) {

@@ -1,10 +1,11 @@
 // Stands between the engine and the driver through DeviceChoice.hook: counts the calls that may fail, makes call number i
-// fail, and keeps a list of the objects alive. One per process, one thread.
+// fail, and keeps a list of the objects alive. One per process; an engine's own threads may call through it.
 #pragma once
 
 #include "device/device.h"
 
 #include <map>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,7 @@ class VkInjector {
     void device_made(VkDevice device, PFN_vkDeviceWaitIdle wait_idle);
 
   private:
+    std::mutex mutex_; // of what the wrappers call
     Injection injection_;
     bool fired_ = false;
     std::string fired_call_;

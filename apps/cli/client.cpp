@@ -4,9 +4,11 @@
 #include "cli/output/progress_bar.h"
 #include "cli/terminal.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <thread>
 
 namespace auspex::cli {
 
@@ -68,6 +70,7 @@ auspex_engine_desc describe(const Client::Request& request, LibraryLog& log) {
     desc.cache_type = request.models.cache_type;
     desc.target_weights = request.models.target_weights;
     desc.draft_weights = request.models.draft_weights;
+    desc.compile_threads = std::clamp(std::thread::hardware_concurrency(), 1u, 16u);
     desc.log = LibraryLog::callback;
     desc.log_user_data = &log;
     return desc;

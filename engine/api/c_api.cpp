@@ -131,6 +131,7 @@ auspex_status auspex_engine_desc_init(auspex_engine_desc* desc, size_t size) {
     return init_struct(desc, size, AUSPEX_TYPE_ENGINE_DESC, [](auspex_engine_desc& value) {
         value.max_sequences = 1;
         value.max_draft_len = 8;
+        value.compile_threads = 1;
     });
 }
 auspex_status auspex_engine_info_init(auspex_engine_info* info, size_t size) {

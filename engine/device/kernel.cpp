@@ -1,6 +1,7 @@
-// Builds one compute pipeline.
+// Builds one compute pipeline, its layout first.
 #include "device/kernel.h"
 
+#include <array>
 #include <utility>
 
 namespace auspex {
@@ -28,6 +29,13 @@ void Kernel::release() {
 }
 
 Result<Kernel> Kernel::create(Device& device, const KernelDesc& desc, VkPipelineCache cache) {
+    AUSPEX_TRY_ASSIGN(kernel, create_uncompiled(device, desc));
+    AUSPEX_TRY(kernel.check(kernel.compile(desc, cache)));
+    return kernel;
+}
+
+Result<Kernel> Kernel::create_uncompiled(Device& device, const KernelDesc& desc) {
+    if (desc.constants.size() > kMostConstants) return Status(Code::internal, "kernel " + desc.name + " has too many constants");
     if (desc.spirv.empty()) return Status(Code::internal, "kernel " + desc.name + " was not built into this library");
     Kernel kernel;
     kernel.device_ = &device;
@@ -55,17 +63,21 @@ Result<Kernel> Kernel::create(Device& device, const KernelDesc& desc, VkPipeline
     layout_info.pushConstantRangeCount = desc.args_bytes ? 1 : 0;
     layout_info.pPushConstantRanges = &range;
     AUSPEX_VK_MAKE(device, kernel.layout_, CreatePipelineLayout(device.handle, &layout_info, nullptr, &kernel.layout_));
+    return kernel;
+}
 
+Kernel::Compiled Kernel::compile(const KernelDesc& desc, VkPipelineCache cache) noexcept {
     VkShaderModuleCreateInfo module_info = {};
     module_info.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
     module_info.codeSize = desc.spirv.size_bytes();
     module_info.pCode = desc.spirv.data();
     VkShaderModule module = VK_NULL_HANDLE;
-    AUSPEX_VK(device, CreateShaderModule(device.handle, &module_info, nullptr, &module));
+    VkResult result = device_->vk.CreateShaderModule(device_->handle, &module_info, nullptr, &module);
+    if (result != VK_SUCCESS) return {result, "vkCreateShaderModule"};
 
-    std::vector<VkSpecializationMapEntry> entries(desc.constants.size());
-    for (uint32_t i = 0; i < entries.size(); ++i) entries[i] = {i, i * 4u, 4u};
-    VkSpecializationInfo specialization = {static_cast<uint32_t>(entries.size()), entries.data(),
+    std::array<VkSpecializationMapEntry, kMostConstants> entries;
+    for (uint32_t i = 0; i < desc.constants.size(); ++i) entries[i] = {i, i * 4u, 4u};
+    VkSpecializationInfo specialization = {static_cast<uint32_t>(desc.constants.size()), entries.data(),
                                            desc.constants.size_bytes(), desc.constants.data()};
     VkPipelineShaderStageRequiredSubgroupSizeCreateInfo pinned = {};
     pinned.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO;
@@ -79,12 +91,16 @@ Result<Kernel> Kernel::create(Device& device, const KernelDesc& desc, VkPipeline
     info.stage.module = module;
     info.stage.pName = "main";
     info.stage.pSpecializationInfo = &specialization;
-    info.layout = kernel.layout_;
-    VkResult result = device.vk.CreateComputePipelines(device.handle, cache, 1, &info, nullptr, &kernel.pipeline_);
-    device.vk.DestroyShaderModule(device.handle, module, nullptr);
-    Status status = device.check(result, "vkCreateComputePipelines");
-    if (!status.ok()) return Status(status.code(), status.message() + " for kernel " + desc.name);
-    return kernel;
+    info.layout = layout_;
+    result = device_->vk.CreateComputePipelines(device_->handle, cache, 1, &info, nullptr, &pipeline_);
+    if (result != VK_SUCCESS) pipeline_ = VK_NULL_HANDLE; // undefined after a failure
+    device_->vk.DestroyShaderModule(device_->handle, module, nullptr);
+    return {result, "vkCreateComputePipelines"};
+}
+
+Status Kernel::check(const Compiled& compiled) const {
+    const Status status = device_->check(compiled.result, compiled.call);
+    return status.ok() ? status : Status(status.code(), status.message() + " for kernel " + name_);
 }
 
 } // namespace auspex

@@ -17,12 +17,14 @@ struct TexelBinding {
     uint32_t texel_bytes; // 4, 8 or 16: R32, R32G32, R32G32B32A32
 };
 
+constexpr size_t kMostConstants = 16;
+
 struct KernelDesc {
     std::string name;                   // for messages and labels
     std::span<const uint32_t> spirv;
     uint32_t n_bindings = 0;            // storage buffers
     uint32_t args_bytes = 0;            // push constants, ≤ 128
-    std::span<const uint32_t> constants; // specialization constants 0…n-1
+    std::span<const uint32_t> constants; // specialization constants 0…n-1, at most kMostConstants
     uint32_t subgroup_size = 0;         // pinned and full; 0: whatever the device does
     std::span<const TexelBinding> texels = {};
 };
@@ -30,6 +32,16 @@ struct KernelDesc {
 class Kernel {
   public:
     static Result<Kernel> create(Device& device, const KernelDesc& desc, VkPipelineCache cache);
+    // The same in two steps. The second takes the time; it changes nothing of the device's, so that several kernels may be
+    // compiled at once, and throws nothing.
+    static Result<Kernel> create_uncompiled(Device& device, const KernelDesc& desc);
+    struct Compiled {
+        VkResult result = VK_SUCCESS;
+        const char* call = ""; // that answered it
+    };
+    Compiled compile(const KernelDesc& desc, VkPipelineCache cache) noexcept;
+    Status check(const Compiled& compiled) const; // on the thread that asks the device for all else
+
     Kernel(Kernel&& other) noexcept { *this = std::move(other); }
     Kernel& operator=(Kernel&& other) noexcept;
     ~Kernel() { release(); }

@@ -33,6 +33,12 @@ Result<std::unique_ptr<Recording>> Recording::create(Device& device, uint32_t ma
     return recording;
 }
 
+std::unique_ptr<Recording> Recording::nowhere(Device& device) {
+    std::unique_ptr<Recording> recording(new Recording(device));
+    recording->fail({Code::internal, "this was never to be recorded"});
+    return recording;
+}
+
 Recording::~Recording() {
     for (VkBufferView view : views_) device_->vk.DestroyBufferView(device_->handle, view, nullptr);
     for (VkDescriptorPool pool : descriptor_pools_) device_->vk.DestroyDescriptorPool(device_->handle, pool, nullptr);

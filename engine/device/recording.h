@@ -22,6 +22,8 @@ class Recording {
   public:
     // max_regions: timestamped regions; 0 for none.
     static Result<std::unique_ptr<Recording>> create(Device& device, uint32_t max_regions);
+    // One that does nothing, as after a failure.
+    static std::unique_ptr<Recording> nowhere(Device& device);
     ~Recording();
     Recording(const Recording&) = delete;
     Recording& operator=(const Recording&) = delete;

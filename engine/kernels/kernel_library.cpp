@@ -2,6 +2,7 @@
 #include "kernels/kernel_library.h"
 
 #include "base/replace_file.h"
+#include "base/side_by_side.h"
 #include "kernels/embedded_shaders.h"
 #include "shared/texels.h"
 
@@ -44,33 +45,65 @@ KernelLibrary::~KernelLibrary() {
     if (cache_) device_->vk.DestroyPipelineCache(device_->handle, cache_, nullptr);
 }
 
-Result<const Kernel*> KernelLibrary::get(const KernelId& id) {
-    bool wide = tuning_.wide && !id.wide_variant.empty();
-    bool by_shuffles = wide || (id.has_subgroup_variant && tuning_.subgroup);
-    std::string shader = wide ? id.wide_variant : id.shader + (by_shuffles ? ".subgroup" : "");
-    std::string key = shader;
-    std::vector<uint32_t> constants = id.constants;
-    std::vector<TexelBinding> texels;
+KernelLibrary::Variant KernelLibrary::variant_of(const KernelId& id) const {
+    const bool wide = tuning_.wide && !id.wide_variant.empty();
+    const bool by_shuffles = wide || (id.has_subgroup_variant && tuning_.subgroup);
+    Variant variant;
+    variant.shader = wide ? id.wide_variant : id.shader + (by_shuffles ? ".subgroup" : "");
+    variant.constants = id.constants;
     if (wide && !id.texels.empty()) {
-        for (uint32_t binding : id.texels) texels.push_back(texel_binding(binding));
-        constants.resize(gpu::kTexelsConstant); // those between are nobody's
-        constants.push_back(tuning_.texels ? 1 : 0);
+        for (uint32_t binding : id.texels) variant.texels.push_back(texel_binding(binding));
+        variant.constants.resize(gpu::kTexelsConstant); // those between are nobody's
+        variant.constants.push_back(tuning_.texels ? 1 : 0);
     }
-    for (uint32_t constant : constants) key += "," + std::to_string(constant);
+    variant.subgroup_size = by_shuffles || id.full_subgroups ? tuning_.pinned_subgroup_size : 0;
+    variant.key = variant.shader;
+    for (uint32_t constant : variant.constants) variant.key += "," + std::to_string(constant);
+    return variant;
+}
+
+Result<const Kernel*> KernelLibrary::get(const KernelId& id) {
+    const std::string key = variant_of(id).key;
     auto found = kernels_.find(key);
-    if (found != kernels_.end()) return static_cast<const Kernel*>(found->second.get());
-    auto replaced = replaced_.find(shader);
-    KernelDesc desc;
-    desc.name = key;
-    desc.spirv = replaced != replaced_.end() ? replaced->second : embedded_shader(shader);
-    desc.n_bindings = id.n_bindings;
-    desc.args_bytes = id.args_bytes;
-    desc.constants = constants;
-    desc.texels = texels;
-    desc.subgroup_size = by_shuffles || id.full_subgroups ? tuning_.pinned_subgroup_size : 0;
-    AUSPEX_TRY_ASSIGN(kernel, Kernel::create(*device_, desc, cache_));
-    auto [at, inserted] = kernels_.emplace(key, std::make_unique<Kernel>(std::move(kernel)));
-    return static_cast<const Kernel*>(at->second.get());
+    if (found == kernels_.end()) {
+        AUSPEX_TRY(build({&id, 1}));
+        found = kernels_.find(key);
+    }
+    return static_cast<const Kernel*>(found->second.get());
+}
+
+Status KernelLibrary::build(std::span<const KernelId> ids) {
+    struct Missing {
+        Variant variant;
+        KernelDesc desc; // points into the variant
+        std::unique_ptr<Kernel> kernel;
+        Kernel::Compiled compiled = {};
+    };
+    std::map<std::string, Missing> by_key;
+    std::vector<Missing*> missing;
+    for (const KernelId& id : ids) {
+        Variant variant = variant_of(id);
+        if (kernels_.contains(variant.key) || by_key.contains(variant.key)) continue;
+        Missing& made = by_key[variant.key];
+        made.variant = std::move(variant);
+        auto replaced = replaced_.find(made.variant.shader);
+        made.desc = {.name = made.variant.key,
+                     .spirv = replaced != replaced_.end() ? replaced->second : embedded_shader(made.variant.shader),
+                     .n_bindings = id.n_bindings,
+                     .args_bytes = id.args_bytes,
+                     .constants = made.variant.constants,
+                     .subgroup_size = made.variant.subgroup_size,
+                     .texels = made.variant.texels};
+        AUSPEX_TRY_ASSIGN(kernel, Kernel::create_uncompiled(*device_, made.desc));
+        made.kernel = std::make_unique<Kernel>(std::move(kernel));
+        missing.push_back(&made);
+    }
+    side_by_side(missing.size(), n_threads_, [&](size_t i) { missing[i]->compiled = missing[i]->kernel->compile(missing[i]->desc, cache_); });
+    for (Missing* made : missing) {
+        AUSPEX_TRY(made->kernel->check(made->compiled));
+        kernels_.emplace(made->variant.key, std::move(made->kernel));
+    }
+    return ok_status();
 }
 
 void KernelLibrary::save_cache() const {
@@ -83,11 +116,28 @@ void KernelLibrary::save_cache() const {
 }
 
 const Kernel* Recorder::kernel(const KernelId& id) {
+    if (names) {
+        names->push_back(id);
+        return nullptr;
+    }
     if (!cmd.ok()) return nullptr;
     auto kernel = kernels.get(id);
     if (kernel.ok()) return kernel.value();
     cmd.fail(kernel.status());
     return nullptr;
+}
+
+void record_with_kernels(Recording& cmd, KernelLibrary& kernels, const std::function<void(Recorder&)>& record) {
+    if (kernels.n_threads() > 1) {
+        std::vector<KernelId> names;
+        const std::unique_ptr<Recording> nowhere = Recording::nowhere(kernels.device());
+        Recorder rehearsal = {*nowhere, kernels, &names};
+        record(rehearsal);
+        const Status built = kernels.build(names);
+        if (!built.ok()) cmd.fail(built);
+    }
+    Recorder to = {cmd, kernels};
+    record(to);
 }
 
 } // namespace auspex

@@ -5,6 +5,7 @@
 #include "device/recording.h"
 #include "kernels/tuning.h"
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -33,6 +34,11 @@ class KernelLibrary {
     KernelLibrary& operator=(const KernelLibrary&) = delete;
 
     Result<const Kernel*> get(const KernelId& id);
+    // Those that are missing, side by side on as many threads as this library may use; get() then finds them.
+    Status build(std::span<const KernelId> ids);
+    // Threads for the time of a build, the caller's among them; 1 unless told otherwise.
+    void use_threads(uint32_t n_threads) { n_threads_ = n_threads; }
+    uint32_t n_threads() const { return n_threads_; }
     // From now on `shader` (a stem, or a stem with ".subgroup") means this SPIR-V: for tests with planted faults.
     void replace(const std::string& shader, std::span<const uint32_t> spirv) { replaced_[shader] = spirv; }
 
@@ -41,11 +47,20 @@ class KernelLibrary {
     void save_cache() const; // best effort
 
   private:
+    // A KernelId as this device has it.
+    struct Variant {
+        std::string shader, key; // key: with its constants
+        std::vector<uint32_t> constants;
+        std::vector<TexelBinding> texels;
+        uint32_t subgroup_size;
+    };
+    Variant variant_of(const KernelId& id) const;
     KernelLibrary(Device& device, const Tuning& tuning) : device_(&device), tuning_(tuning) {
         tuning_.wide = tuning.wide && tuning.subgroup; // the wide variants exchange by shuffles
     }
     Device* device_;
     Tuning tuning_;
+    uint32_t n_threads_ = 1;
     std::string cache_path_;
     VkPipelineCache cache_ = VK_NULL_HANDLE;
     std::map<std::string, std::span<const uint32_t>> replaced_;
@@ -57,9 +72,15 @@ struct Recorder {
     Recording& cmd;
     KernelLibrary& kernels;
 
+    std::vector<KernelId>* names = nullptr; // of a rehearsal: receives the kernels that would be taken
+
     const Tuning& tuning() const { return kernels.tuning(); }
-    // Null after a failure, which the recording remembers.
+    // Null after a failure, which the recording remembers, and in a rehearsal.
     const Kernel* kernel(const KernelId& id);
 };
+
+// record(Recorder&) onto `cmd`, once before as a rehearsal if that lets kernels be built side by side. Recording functions
+// go on without their kernels, as after a failure.
+void record_with_kernels(Recording& cmd, KernelLibrary& kernels, const std::function<void(Recorder&)>& record);
 
 } // namespace auspex

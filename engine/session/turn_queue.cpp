@@ -53,34 +53,35 @@ bool TurnQueue::partly_submitted() const {
     return !in_flight_.empty() && !is_submitted(in_flight_.back());
 }
 
+void TurnQueue::record_turn(Recorder& to, const Turn& started) const {
+    const TurnKey& key = started.key;
+    const TurnBuffers& turn = turn_buffers_[started.number & 1];
+    if (key.kind == TurnKind::round) return record_round(to, models_, *buffers_, turn, key.round);
+    to.cmd.begin_segment(key.kind == TurnKind::copy ? "fork" : "prefill");
+    record_commands(to, models_, *buffers_, turn);
+    if (key.kind == TurnKind::copy) {
+        to.cmd.begin_region("fork");
+        to.cmd.transfer_barrier();
+        started.copies(to.cmd);
+        to.cmd.transfer_barrier();
+        to.cmd.end_region();
+    } else {
+        const bool is_target = key.kind == TurnKind::target_prompt;
+        const bool catches_up = key.kind == TurnKind::draft_rows; // a row or two of each slot; a prompt is many of few
+        to.cmd.begin_region("prefill");
+        record_replay(to, is_target ? models_.target : *models_.draft,
+                      {turn.list.view(), buffers_->history.view(), replay_rows_.view(), replay_counts_.view()}, key.rows,
+                      catches_up ? PassKind::rows : PassKind::prompt, catches_up ? 1 : key.rows, buffers_->history_stride);
+        to.cmd.end_region();
+    }
+    to.cmd.end_segment();
+}
+
 Result<std::unique_ptr<Recording>> TurnQueue::record(const Turn& started) {
     const TurnKey& key = started.key;
     const uint32_t regions = models_.target.config().n_layers + key.round.draft_len + 4; // an upper bound
     AUSPEX_TRY_ASSIGN(made, Recording::create(*device_, key.kind == TurnKind::copy ? (times_copies_ ? 1 : 0) : regions));
-    const TurnBuffers& turn = turn_buffers_[started.number & 1];
-    Recorder to = {*made, *kernels_};
-    if (key.kind == TurnKind::round) {
-        record_round(to, models_, *buffers_, turn, key.round);
-    } else {
-        made->begin_segment(key.kind == TurnKind::copy ? "fork" : "prefill");
-        record_commands(to, models_, *buffers_, turn);
-        if (key.kind == TurnKind::copy) {
-            made->begin_region("fork");
-            made->transfer_barrier();
-            started.copies(*made);
-            made->transfer_barrier();
-            made->end_region();
-        } else {
-            bool is_target = key.kind == TurnKind::target_prompt;
-            const bool catches_up = key.kind == TurnKind::draft_rows; // a row or two of each slot; a prompt is many of few
-            made->begin_region("prefill");
-            record_replay(to, is_target ? models_.target : *models_.draft,
-                          {turn.list.view(), buffers_->history.view(), replay_rows_.view(), replay_counts_.view()}, key.rows,
-                          catches_up ? PassKind::rows : PassKind::prompt, catches_up ? 1 : key.rows, buffers_->history_stride);
-            made->end_region();
-        }
-        made->end_segment();
-    }
+    record_with_kernels(*made, *kernels_, [&](Recorder& to) { record_turn(to, started); });
     AUSPEX_TRY(made->finish());
     return made;
 }

@@ -79,6 +79,7 @@ class TurnQueue {
     static bool is_submitted(const Turn& turn) { return turn.recording && turn.next_segment == turn.recording->n_segments(); }
     Status find_recording(Turn& turn);
     Result<std::unique_ptr<Recording>> record(const Turn& turn);
+    void record_turn(Recorder& to, const Turn& turn) const;
     void measure(Turn& turn);
     double predicted_ms(const TurnKey& key, uint32_t segment) const;
 

@@ -47,6 +47,7 @@ inline EngineDesc tiny_engine() {
     desc.device.hook = VkInjector::hook();
     desc.max_sequences = 2;
     desc.max_draft_len = 2;
+    desc.compile_threads = 3;
     return desc;
 }
 

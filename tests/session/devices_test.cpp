@@ -126,6 +126,15 @@ TEST(Devices, shared_memory_reductions_change_no_bit) {
     expect_equal(*engine, bits_of(*engine), native_bits());
 }
 
+TEST(Devices, compiling_on_several_threads_changes_no_bit) {
+    EngineDesc desc = pair();
+    desc.compile_threads = 4;
+    auto engine = make_engine(desc);
+    ASSERT_TRUE(engine);
+    EXPECT_EQ(engine->kernels().n_threads(), 4u);
+    expect_equal(*engine, bits_of(*engine), native_bits());
+}
+
 // Bit-neutral knobs are: rows built, outputs per team, teams.
 TEST(Devices, bit_neutral_knobs_are) {
     EngineDesc desc = pair();

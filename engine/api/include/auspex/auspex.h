@@ -1,7 +1,8 @@
 /* Auspex: speculative decoding of Llama pairs on any Vulkan GPU. The stable C interface; C99, no Vulkan types.
  *
  * Rules that hold for every function
- *   Threads    One thread at a time per engine; different engines are independent. The library makes no thread.
+ *   Threads    One thread at a time per engine; different engines are independent. The library makes no thread,
+ *              but for those that compile_threads allows, and none of these outlives the call.
  *   Status     Negative is an error, zero or positive is fine. After an error the object it was asked of is unchanged,
  *              unless said otherwise. AUSPEX_ERROR_DEVICE_LOST is sticky: only destroy calls make sense afterwards.
  *   Structs    Begin with {type, size, next}; fill with auspex_…_init(&desc, sizeof desc), then set what differs.
@@ -161,6 +162,7 @@ typedef struct auspex_engine_desc {
     auspex_weight_type target_weights; /* matrices are converted while they are loaded; never to more bits than they have */
     auspex_weight_type draft_weights;
     auspex_tuning tuning;
+    uint32_t compile_threads;     /* that a call may take while it compiles shaders, its own among them, ≤ 256; default 1 */
 } auspex_engine_desc;
 
 /** INVALID_ARGUMENT when size is smaller than a header. Any thread. */
