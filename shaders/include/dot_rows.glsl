@@ -59,8 +59,9 @@
     REDUCE_LEVEL(4)
     REDUCE_LEVEL(5)
 #ifdef NORM
+    LANE_TREE(SQUARES_LEVEL)
     [[unroll]] for (int r = 0; r < ROWS; ++r) {
-        precise float mean = lane_sum(squares[r]) / float(args.norm_width);
+        precise float mean = squares[r] / float(args.norm_width);
         precise float scale = 1.0 / sqrt(mean + args.norm_eps);
         [[unroll]] for (int o = 0; o < kHeld; ++o) {
             precise float scaled = acc[o * ROWS + r] * scale;

@@ -45,23 +45,30 @@ shared float sums[kHeld > 1 ? 1u : gl_WorkGroupSize.x * uint(ROWS)];
 
 // One level of the reduction tree. While a team holds several outputs, each half of the lanes keeps half of them, so that
 // one exchange serves two outputs; the additions are those of lane_sum.
+#define GIVEN_SUM(i) (upper ? acc[i] : acc[i + n_kept])
+#define TAKE_KEPT(i, other)                                                                                            \
+    float kept = upper ? acc[i + n_kept] : acc[i];                                                                     \
+    precise float sum = kept + other;                                                                                  \
+    acc[i] = sum;
+#define WHOLE_SUM(i) acc[i]
+#define TAKE_WHOLE(i, other)                                                                                           \
+    precise float sum = acc[i] + other;                                                                                \
+    acc[i] = sum;
+#define SQUARES(r) squares[r]
+#define TAKE_SQUARES(r, other)                                                                                         \
+    precise float sum = squares[r] + other;                                                                            \
+    squares[r] = sum;
+#define SQUARES_LEVEL(distance) EXCHANGE_EACH(ROWS, SQUARES, distance, TAKE_SQUARES)
 #define REDUCE_LEVEL(level)                                                                                            \
     if ((LANES >> level) >= 2u) {                                                                                      \
         uint distance = LANES >> (level + 1);                                                                          \
         if ((OUTS >> level) >= 2) {                                                                                    \
             bool upper = (lane & distance) != 0u;                                                                      \
-            [[unroll]] for (int i = 0; i < (OUTS >> (level + 1)) * ROWS; ++i) {                                        \
-                float kept = upper ? acc[i + (OUTS >> (level + 1)) * ROWS] : acc[i];                                   \
-                float given = upper ? acc[i] : acc[i + (OUTS >> (level + 1)) * ROWS];                                  \
-                precise float sum = kept + lane_exchange(given, distance);                                             \
-                acc[i] = sum;                                                                                          \
-            }                                                                                                          \
+            const int n_kept = (OUTS >> (level + 1)) * ROWS;                                                           \
+            EXCHANGE_EACH(n_kept, GIVEN_SUM, distance, TAKE_KEPT)                                                      \
             if (upper) first_out += OUTS >> (level + 1);                                                               \
         } else {                                                                                                       \
-            [[unroll]] for (int r = 0; r < ROWS; ++r) {                                                                \
-                precise float sum = acc[r] + lane_exchange(acc[r], distance);                                          \
-                acc[r] = sum;                                                                                          \
-            }                                                                                                          \
+            EXCHANGE_EACH(ROWS, WHOLE_SUM, distance, TAKE_WHOLE)                                                       \
             writes = writes && (lane & distance) == 0u;                                                                \
         }                                                                                                              \
     }

@@ -13,19 +13,26 @@ uint lane_exchange(uint v, uint distance) { return subgroupShuffleXor(v, distanc
 float lane_broadcast(float v, uint lane) { return subgroupShuffle(v, lane); }
 void team_barrier() { subgroupBarrier(); } // of memory too
 uint lane_broadcast(uint v, uint lane) { return subgroupShuffle(v, lane); }
+#define EXCHANGE_EACH(n, GIVEN, distance, TAKE)                                                                        \
+    [[unroll]] for (int i = 0; i < (n); ++i) {                                                                         \
+        float other = lane_exchange(GIVEN(i), distance);                                                               \
+        TAKE(i, other)                                                                                                 \
+    }
 #else
 void team_barrier() { barrier(); } // by the whole workgroup
 // Exchanges take turns with two halves, so that one barrier each is enough: who writes a half again has met, at the barrier
 // between, everyone who read it.
 const uint kScratch = LANES * TEAMS;
-shared float scratch_f[2u * kScratch];
-shared uint scratch_u[2u * kScratch];
-uint scratch_half = 0u;
+const uint kAtOnce = 4u; // values behind one barrier, of EXCHANGE_EACH
+shared float scratch_f[2u * kAtOnce * kScratch];
+shared uint scratch_u[2u * kAtOnce * kScratch];
+uint scratch_half = 0u; // where it begins
 
 uint lane_index() { return gl_LocalInvocationIndex % LANES; }
 uint team_index() { return gl_LocalInvocationIndex / LANES; }
+#define OTHER_HALF scratch_half = kAtOnce * kScratch - scratch_half;
 #define FROM_INVOCATION(scratch, v, invocation)                                                                        \
-    scratch_half = kScratch - scratch_half;                                                                            \
+    OTHER_HALF                                                                                                         \
     scratch[scratch_half + gl_LocalInvocationIndex] = v;                                                               \
     barrier();                                                                                                         \
     return scratch[scratch_half + (invocation)];
@@ -33,7 +40,23 @@ float lane_exchange(float v, uint distance) { FROM_INVOCATION(scratch_f, v, gl_L
 uint lane_exchange(uint v, uint distance) { FROM_INVOCATION(scratch_u, v, gl_LocalInvocationIndex ^ distance) }
 float lane_broadcast(float v, uint lane) { FROM_INVOCATION(scratch_f, v, team_index() * LANES + lane) }
 uint lane_broadcast(uint v, uint lane) { FROM_INVOCATION(scratch_u, v, team_index() * LANES + lane) }
+#define EXCHANGE_EACH(n, GIVEN, distance, TAKE)                                                                        \
+    [[unroll]] for (int i0 = 0; i0 < (n); i0 += int(kAtOnce)) {                                                        \
+        OTHER_HALF                                                                                                     \
+        [[unroll]] for (int at = 0; at < int(kAtOnce); ++at) {                                                         \
+            int i = i0 + at;                                                                                           \
+            if (i < (n)) scratch_f[scratch_half + uint(at) * kScratch + gl_LocalInvocationIndex] = GIVEN(i);           \
+        }                                                                                                              \
+        barrier();                                                                                                     \
+        [[unroll]] for (int at = 0; at < int(kAtOnce); ++at) {                                                         \
+            int i = i0 + at;                                                                                           \
+            if (i >= (n)) continue;                                                                                    \
+            float other = scratch_f[scratch_half + uint(at) * kScratch + (gl_LocalInvocationIndex ^ (distance))];      \
+            TAKE(i, other)                                                                                             \
+        }                                                                                                              \
+    }
 #endif
+// EXCHANGE_EACH: lane_exchange of GIVEN(0) … GIVEN(n - 1), each handed on as TAKE(i, other); a TAKE changes no other's GIVEN.
 
 // The levels of a tree over LANES (8 to 64) lanes, written out: llvmpipe keeps loops as loops.
 #define LANE_TREE(LEVEL)                                                                                               \
