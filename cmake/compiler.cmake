@@ -1,11 +1,13 @@
-# Compiler settings common to everything we build: warnings are errors, floating point is not contracted, symbols hidden.
+# Compiler settings common to everything we build: warnings are errors where we develop, floating point is not contracted,
+# symbols hidden.
 add_library(auspex_warnings INTERFACE)
 if(MSVC)
-    target_compile_options(auspex_warnings INTERFACE /W4 /WX /permissive- /utf-8 /fp:precise)
+    target_compile_options(auspex_warnings INTERFACE /W4 $<$<BOOL:${AUSPEX_WARNINGS_ARE_ERRORS}>:/WX> /permissive- /utf-8 /fp:precise)
     target_compile_definitions(auspex_warnings INTERFACE NOMINMAX _CRT_SECURE_NO_WARNINGS)
 else()
     target_compile_options(auspex_warnings INTERFACE
-        -Wall -Wextra -Wconversion -Wno-sign-conversion -Wshadow -Wpedantic -Wundef -Wvla -Wno-restrict -Werror -ffp-contract=off
+        -Wall -Wextra -Wconversion -Wno-sign-conversion -Wshadow -Wpedantic -Wundef -Wvla -Wno-restrict
+        $<$<BOOL:${AUSPEX_WARNINGS_ARE_ERRORS}>:-Werror> -ffp-contract=off
         $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor -Woverloaded-virtual -Wextra-semi>)
 endif()
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)

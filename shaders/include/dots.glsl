@@ -23,6 +23,7 @@ layout(constant_id = 4) const int ROWS = 1;
 layout(constant_id = 5) const int OUTS = 4;
 #endif
 #define WEIGHT_BINDING kMatvecWeight
+#define AT_ONCE 4
 #include "include/reduce.glsl"
 #include "include/weight.glsl"
 

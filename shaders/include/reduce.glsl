@@ -1,6 +1,7 @@
 // Fixed reduction trees over LANES invocations: the same additions in the same order whether they travel by shuffles
 // (subgroup variant; LANES is the pinned subgroup size) or through shared memory. No subgroupAdd: its order is undefined.
-// A workgroup holds one or more teams of LANES invocations. Define LANES and TEAMS before including.
+// A workgroup holds one or more teams of LANES invocations. Define LANES and TEAMS before including, and AT_ONCE if EXCHANGE_EACH
+// is used: how many values go through shared memory behind one barrier.
 
 #ifdef SUBGROUP
 #extension GL_KHR_shader_subgroup_basic : require
@@ -22,36 +23,37 @@ uint lane_broadcast(uint v, uint lane) { return subgroupShuffle(v, lane); }
 void team_barrier() { barrier(); } // by the whole workgroup
 // Exchanges take turns with two halves, so that one barrier each is enough: who writes a half again has met, at the barrier
 // between, everyone who read it.
+#ifndef AT_ONCE
+#define AT_ONCE 1
+#endif
 const uint kScratch = LANES * TEAMS;
-const uint kAtOnce = 4u; // values behind one barrier, of EXCHANGE_EACH
-shared float scratch_f[2u * kAtOnce * kScratch];
-shared uint scratch_u[2u * kAtOnce * kScratch];
-uint scratch_half = 0u; // where it begins
+shared float scratch_f[2u * AT_ONCE * kScratch]; // (half, value, invocation)
+shared uint scratch_u[2u * kScratch];
+uint scratch_half = 0u; // 0 or 1
 
 uint lane_index() { return gl_LocalInvocationIndex % LANES; }
 uint team_index() { return gl_LocalInvocationIndex / LANES; }
-#define OTHER_HALF scratch_half = kAtOnce * kScratch - scratch_half;
-#define FROM_INVOCATION(scratch, v, invocation)                                                                        \
-    OTHER_HALF                                                                                                         \
-    scratch[scratch_half + gl_LocalInvocationIndex] = v;                                                               \
+#define FROM_INVOCATION(scratch, half_words, v, invocation)                                                            \
+    scratch_half = 1u - scratch_half;                                                                                  \
+    scratch[scratch_half * (half_words) + gl_LocalInvocationIndex] = v;                                                \
     barrier();                                                                                                         \
-    return scratch[scratch_half + (invocation)];
-float lane_exchange(float v, uint distance) { FROM_INVOCATION(scratch_f, v, gl_LocalInvocationIndex ^ distance) }
-uint lane_exchange(uint v, uint distance) { FROM_INVOCATION(scratch_u, v, gl_LocalInvocationIndex ^ distance) }
-float lane_broadcast(float v, uint lane) { FROM_INVOCATION(scratch_f, v, team_index() * LANES + lane) }
-uint lane_broadcast(uint v, uint lane) { FROM_INVOCATION(scratch_u, v, team_index() * LANES + lane) }
+    return scratch[scratch_half * (half_words) + (invocation)];
+float lane_exchange(float v, uint distance) { FROM_INVOCATION(scratch_f, AT_ONCE * kScratch, v, gl_LocalInvocationIndex ^ distance) }
+uint lane_exchange(uint v, uint distance) { FROM_INVOCATION(scratch_u, kScratch, v, gl_LocalInvocationIndex ^ distance) }
+float lane_broadcast(float v, uint lane) { FROM_INVOCATION(scratch_f, AT_ONCE * kScratch, v, team_index() * LANES + lane) }
+uint lane_broadcast(uint v, uint lane) { FROM_INVOCATION(scratch_u, kScratch, v, team_index() * LANES + lane) }
 #define EXCHANGE_EACH(n, GIVEN, distance, TAKE)                                                                        \
-    [[unroll]] for (int i0 = 0; i0 < (n); i0 += int(kAtOnce)) {                                                        \
-        OTHER_HALF                                                                                                     \
-        [[unroll]] for (int at = 0; at < int(kAtOnce); ++at) {                                                         \
-            int i = i0 + at;                                                                                           \
-            if (i < (n)) scratch_f[scratch_half + uint(at) * kScratch + gl_LocalInvocationIndex] = GIVEN(i);           \
-        }                                                                                                              \
+    [[unroll]] for (int first = 0; first < (n); first += AT_ONCE) {                                                    \
+        scratch_half = 1u - scratch_half;                                                                              \
+        uint own = scratch_half * AT_ONCE * kScratch + gl_LocalInvocationIndex;                                        \
+        uint others = scratch_half * AT_ONCE * kScratch + (gl_LocalInvocationIndex ^ (distance));                      \
+        [[unroll]] for (int at = 0; at < AT_ONCE; ++at)                                                                \
+            if (first + at < (n)) scratch_f[own + at * kScratch] = GIVEN(first + at);                                  \
         barrier();                                                                                                     \
-        [[unroll]] for (int at = 0; at < int(kAtOnce); ++at) {                                                         \
-            int i = i0 + at;                                                                                           \
+        [[unroll]] for (int at = 0; at < AT_ONCE; ++at) {                                                              \
+            int i = first + at;                                                                                        \
             if (i >= (n)) continue;                                                                                    \
-            float other = scratch_f[scratch_half + uint(at) * kScratch + (gl_LocalInvocationIndex ^ (distance))];      \
+            float other = scratch_f[others + at * kScratch];                                                           \
             TAKE(i, other)                                                                                             \
         }                                                                                                              \
     }

@@ -136,10 +136,15 @@ const CostModel::Recent& CostModel::overhead(const RoundShape& shape) const {
 }
 
 double CostModel::Recent::median() const {
-    auto sorted = values;
-    const auto end = sorted.begin() + std::min<size_t>(n, sorted.size());
-    std::sort(sorted.begin(), end);
-    return n == 0 ? 0 : sorted[static_cast<size_t>(end - sorted.begin() - 1) / 2];
+    if (n == 0) return 0;
+    std::array<double, 9> sorted = {};
+    const size_t count = std::min<size_t>(n, sorted.size());
+    for (size_t i = 0; i < count; ++i) { // not std::sort: GCC 14 warns of what it would do with more values
+        const auto end = sorted.begin() + static_cast<ptrdiff_t>(i), at = std::upper_bound(sorted.begin(), end, values[i]);
+        std::move_backward(at, end, end + 1);
+        *at = values[i];
+    }
+    return sorted[(count - 1) / 2];
 }
 
 double CostModel::round_ms(const RoundShape& shape) const {

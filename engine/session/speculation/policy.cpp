@@ -328,7 +328,7 @@ SpeculationPolicy::Summary SpeculationPolicy::summary(const SequenceSpeculation&
         if (needed >= kBestAlpha) say("plain: a draft costs too much (c %.2f, v(2) %.2f)", costs_.c(), costs_.v(2));
         else if (begun_.empty() && state.is_too_short) say("plain: too few tokens to win back what first drafts take (%.0f ms)", first_drafts_ms());
         else if (estimator.evidence(DraftClass::model) > 0) say("plain: drafts accepted too rarely (α %.2f)", alpha);
-        else say("plain: no draft was worth a try");
+        else say("%s", "plain: no draft was worth a try");
     } else {
         const auto k = static_cast<unsigned>((state.draft_lens[source] + state.rounds[source] / 2) / state.rounds[source]);
         if (source == static_cast<size_t>(DraftSource::model))
