@@ -53,6 +53,7 @@ Tuning tuning_of(Variant variant, const DeviceCaps& caps) {
     tuning.wide = false;
     if (variant == Variant::shuffles) return tuning;
     tuning = without_shuffles(tuning, variant == Variant::lanes_16 ? 16 : variant == Variant::lanes_32 ? 32 : 0);
+    tuning.matmul_parts = 0; // matrix units want the device's lanes
     if (variant != Variant::shared) tuning.vocab_threads = variant == Variant::lanes_16 ? 64 : 256;
     return tuning;
 }
@@ -61,7 +62,7 @@ Tuning tuning_of(Variant variant, const DeviceCaps& caps) {
 
 Tuning without_shuffles(Tuning tuning, uint32_t lanes) {
     tuning.subgroup = tuning.wide = tuning.texels = false;
-    tuning.pinned_subgroup_size = tuning.matmul_parts = 0; // matrix units want the device's lanes
+    tuning.pinned_subgroup_size = 0;
     if (lanes > 0) tuning.lanes = lanes;
     tuning.matvec_rows = tuning.matvec_quant_rows = {1, 2, 4, 8, 16};
     tuning.matvec_teams = 4;

@@ -14,14 +14,15 @@ void side_by_side(size_t n, uint32_t n_threads, const std::function<void(size_t)
     auto work = [&] {
         for (size_t i = next++; i < n; i = next++) piece(i);
     };
-    const size_t n_helpers = std::min<size_t>(n, std::max(n_threads, 1u)) - std::min<size_t>(n, 1);
-    std::vector<std::jthread> helpers; // joined at the end
+    const size_t n_helpers = n > 1 && n_threads > 1 ? std::min<size_t>(n, n_threads) - 1 : 0;
+    std::vector<std::thread> helpers; // not std::jthread, which Apple's library lacks
     helpers.reserve(n_helpers);
     try {
         while (helpers.size() < n_helpers) helpers.emplace_back(work);
     } catch (const std::system_error&) { // those there are do
     }
     work();
+    for (std::thread& helper : helpers) helper.join();
 }
 
 } // namespace auspex

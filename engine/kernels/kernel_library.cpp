@@ -133,8 +133,7 @@ void record_with_kernels(Recording& cmd, KernelLibrary& kernels, const std::func
         const std::unique_ptr<Recording> nowhere = Recording::nowhere(kernels.device());
         Recorder rehearsal = {*nowhere, kernels, &names};
         record(rehearsal);
-        const Status built = kernels.build(names);
-        if (!built.ok()) cmd.fail(built);
+        cmd.fail(kernels.build(names));
     }
     Recorder to = {cmd, kernels};
     record(to);

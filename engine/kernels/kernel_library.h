@@ -71,7 +71,6 @@ class KernelLibrary {
 struct Recorder {
     Recording& cmd;
     KernelLibrary& kernels;
-
     std::vector<KernelId>* names = nullptr; // of a rehearsal: receives the kernels that would be taken
 
     const Tuning& tuning() const { return kernels.tuning(); }

@@ -46,30 +46,21 @@ shared float sums[kHeld > 1 ? 1u : gl_WorkGroupSize.x * uint(ROWS)];
 
 // One level of the reduction tree. While a team holds several outputs, each half of the lanes keeps half of them, so that
 // one exchange serves two outputs; the additions are those of lane_sum.
+#define KEPT_SUM(i) (upper ? acc[i + n_kept] : acc[i])
 #define GIVEN_SUM(i) (upper ? acc[i] : acc[i + n_kept])
-#define TAKE_KEPT(i, other)                                                                                            \
-    float kept = upper ? acc[i + n_kept] : acc[i];                                                                     \
-    precise float sum = kept + other;                                                                                  \
-    acc[i] = sum;
 #define WHOLE_SUM(i) acc[i]
-#define TAKE_WHOLE(i, other)                                                                                           \
-    precise float sum = acc[i] + other;                                                                                \
-    acc[i] = sum;
-#define SQUARES(r) squares[r]
-#define TAKE_SQUARES(r, other)                                                                                         \
-    precise float sum = squares[r] + other;                                                                            \
-    squares[r] = sum;
-#define SQUARES_LEVEL(distance) EXCHANGE_EACH(ROWS, SQUARES, distance, TAKE_SQUARES)
+#define SQUARES(i) squares[i]
+#define SQUARES_LEVEL(distance) SUM_EACH(ROWS, squares, SQUARES, SQUARES, distance)
 #define REDUCE_LEVEL(level)                                                                                            \
     if ((LANES >> level) >= 2u) {                                                                                      \
         uint distance = LANES >> (level + 1);                                                                          \
         if ((OUTS >> level) >= 2) {                                                                                    \
             bool upper = (lane & distance) != 0u;                                                                      \
             const int n_kept = (OUTS >> (level + 1)) * ROWS;                                                           \
-            EXCHANGE_EACH(n_kept, GIVEN_SUM, distance, TAKE_KEPT)                                                      \
+            SUM_EACH(n_kept, acc, KEPT_SUM, GIVEN_SUM, distance)                                                       \
             if (upper) first_out += OUTS >> (level + 1);                                                               \
         } else {                                                                                                       \
-            EXCHANGE_EACH(ROWS, WHOLE_SUM, distance, TAKE_WHOLE)                                                       \
+            SUM_EACH(ROWS, acc, WHOLE_SUM, WHOLE_SUM, distance)                                                        \
             writes = writes && (lane & distance) == 0u;                                                                \
         }                                                                                                              \
     }

@@ -1,7 +1,7 @@
 // Fixed reduction trees over LANES invocations: the same additions in the same order whether they travel by shuffles
 // (subgroup variant; LANES is the pinned subgroup size) or through shared memory. No subgroupAdd: its order is undefined.
-// A workgroup holds one or more teams of LANES invocations. Define LANES and TEAMS before including, and AT_ONCE if EXCHANGE_EACH
-// is used: how many values go through shared memory behind one barrier.
+// A workgroup holds one or more teams of LANES invocations. Define LANES and TEAMS before including, and AT_ONCE if SUM_EACH is
+// used: how many values go through shared memory behind one barrier.
 
 #ifdef SUBGROUP
 #extension GL_KHR_shader_subgroup_basic : require
@@ -14,10 +14,10 @@ uint lane_exchange(uint v, uint distance) { return subgroupShuffleXor(v, distanc
 float lane_broadcast(float v, uint lane) { return subgroupShuffle(v, lane); }
 void team_barrier() { subgroupBarrier(); } // of memory too
 uint lane_broadcast(uint v, uint lane) { return subgroupShuffle(v, lane); }
-#define EXCHANGE_EACH(n, GIVEN, distance, TAKE)                                                                        \
+#define SUM_EACH(n, sums, KEPT, GIVEN, distance)                                                                       \
     [[unroll]] for (int i = 0; i < (n); ++i) {                                                                         \
-        float other = lane_exchange(GIVEN(i), distance);                                                               \
-        TAKE(i, other)                                                                                                 \
+        precise float sum = KEPT(i) + lane_exchange(GIVEN(i), distance);                                               \
+        sums[i] = sum;                                                                                                 \
     }
 #else
 void team_barrier() { barrier(); } // by the whole workgroup
@@ -42,7 +42,7 @@ float lane_exchange(float v, uint distance) { FROM_INVOCATION(scratch_f, AT_ONCE
 uint lane_exchange(uint v, uint distance) { FROM_INVOCATION(scratch_u, kScratch, v, gl_LocalInvocationIndex ^ distance) }
 float lane_broadcast(float v, uint lane) { FROM_INVOCATION(scratch_f, AT_ONCE * kScratch, v, team_index() * LANES + lane) }
 uint lane_broadcast(uint v, uint lane) { FROM_INVOCATION(scratch_u, kScratch, v, team_index() * LANES + lane) }
-#define EXCHANGE_EACH(n, GIVEN, distance, TAKE)                                                                        \
+#define SUM_EACH(n, sums, KEPT, GIVEN, distance)                                                                       \
     [[unroll]] for (int first = 0; first < (n); first += AT_ONCE) {                                                    \
         scratch_half = 1u - scratch_half;                                                                              \
         uint own = scratch_half * AT_ONCE * kScratch + gl_LocalInvocationIndex;                                        \
@@ -51,14 +51,13 @@ uint lane_broadcast(uint v, uint lane) { FROM_INVOCATION(scratch_u, kScratch, v,
             if (first + at < (n)) scratch_f[own + at * kScratch] = GIVEN(first + at);                                  \
         barrier();                                                                                                     \
         [[unroll]] for (int at = 0; at < AT_ONCE; ++at) {                                                              \
-            int i = first + at;                                                                                        \
-            if (i >= (n)) continue;                                                                                    \
-            float other = scratch_f[others + at * kScratch];                                                           \
-            TAKE(i, other)                                                                                             \
+            if (first + at >= (n)) continue;                                                                           \
+            precise float sum = KEPT(first + at) + scratch_f[others + at * kScratch];                                  \
+            sums[first + at] = sum;                                                                                    \
         }                                                                                                              \
     }
 #endif
-// EXCHANGE_EACH: lane_exchange of GIVEN(0) … GIVEN(n - 1), each handed on as TAKE(i, other); a TAKE changes no other's GIVEN.
+// SUM_EACH: sums[i] = KEPT(i) + the GIVEN(i) of the lane at `distance`, for i < n. No sums[i] is part of another's KEPT or GIVEN.
 
 // The levels of a tree over LANES (8 to 64) lanes, written out: llvmpipe keeps loops as loops.
 #define LANE_TREE(LEVEL)                                                                                               \

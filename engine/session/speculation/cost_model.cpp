@@ -137,7 +137,7 @@ const CostModel::Recent& CostModel::overhead(const RoundShape& shape) const {
 
 double CostModel::Recent::median() const {
     if (n == 0) return 0;
-    std::array<double, 9> sorted = {};
+    decltype(values) sorted = {};
     const size_t count = std::min<size_t>(n, sorted.size());
     for (size_t i = 0; i < count; ++i) { // not std::sort: GCC 14 warns of what it would do with more values
         const auto end = sorted.begin() + static_cast<ptrdiff_t>(i), at = std::upper_bound(sorted.begin(), end, values[i]);

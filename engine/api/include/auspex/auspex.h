@@ -203,7 +203,8 @@ typedef struct auspex_step_result {
 AUSPEX_API auspex_status auspex_step_result_init(auspex_step_result* result, size_t size);
 
 /** Reads what the GPU has finished, then submits the next work: at most gpu_budget_us of predicted GPU time (at least
- *  one segment when nothing is under way; 0 means no bound). Never waits. result may be NULL.
+ *  one segment when nothing is under way; 0 means no bound). Never waits for the GPU; the first work of a kind compiles its
+ *  shaders here, which a driver without a cache may take seconds for. result may be NULL.
  *  AUSPEX_PENDING: work is under way; AUSPEX_FINISHED: every sequence is finished and read. */
 AUSPEX_API auspex_status auspex_engine_step(auspex_engine* engine, uint32_t gpu_budget_us, auspex_step_result* result);
 
