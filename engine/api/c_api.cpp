@@ -208,6 +208,15 @@ auspex_status auspex_engine_get_info(const auspex_engine* engine, auspex_engine_
     });
 }
 
+auspex_status auspex_engine_prepare(auspex_engine* engine, const auspex_sequence_desc* desc) {
+    return guard([&] {
+        if (!engine) return AUSPEX_ERROR_INVALID_ARGUMENT;
+        SequenceRequest request;
+        if (auto status = make_request(*engine->engine, desc, RequestKind::append, request); status != AUSPEX_OK) return status;
+        return to_public(engine->engine->prepare(std::move(request)), engine->engine->log());
+    });
+}
+
 auspex_status auspex_engine_step(auspex_engine* engine, uint32_t gpu_budget_us, auspex_step_result* result) {
     return guard([&] {
         if (!engine) return AUSPEX_ERROR_INVALID_ARGUMENT;

@@ -127,12 +127,16 @@ const Kernel* Recorder::kernel(const KernelId& id) {
     return nullptr;
 }
 
+void name_kernels(KernelLibrary& kernels, const std::function<void(Recorder&)>& record, std::vector<KernelId>& names) {
+    const std::unique_ptr<Recording> nowhere = Recording::nowhere(kernels.device());
+    Recorder rehearsal = {*nowhere, kernels, &names};
+    record(rehearsal);
+}
+
 void record_with_kernels(Recording& cmd, KernelLibrary& kernels, const std::function<void(Recorder&)>& record) {
     if (kernels.n_threads() > 1) {
         std::vector<KernelId> names;
-        const std::unique_ptr<Recording> nowhere = Recording::nowhere(kernels.device());
-        Recorder rehearsal = {*nowhere, kernels, &names};
-        record(rehearsal);
+        name_kernels(kernels, record, names);
         cmd.fail(kernels.build(names));
     }
     Recorder to = {cmd, kernels};

@@ -36,6 +36,7 @@ class KernelLibrary {
     Result<const Kernel*> get(const KernelId& id);
     // Those that are missing, side by side on as many threads as this library may use; get() then finds them.
     Status build(std::span<const KernelId> ids);
+    size_t n_kernels() const { return kernels_.size(); } // built so far
     // Threads for the time of a build, the caller's among them; 1 unless told otherwise.
     void use_threads(uint32_t n_threads) { n_threads_ = n_threads; }
     uint32_t n_threads() const { return n_threads_; }
@@ -78,8 +79,11 @@ struct Recorder {
     const Kernel* kernel(const KernelId& id);
 };
 
-// record(Recorder&) onto `cmd`, once before as a rehearsal if that lets kernels be built side by side. Recording functions
-// go on without their kernels, as after a failure.
+// Adds the kernels that record(Recorder&) would take: a rehearsal. Recording functions go on without their kernels, as after a
+// failure.
+void name_kernels(KernelLibrary& kernels, const std::function<void(Recorder&)>& record, std::vector<KernelId>& names);
+
+// record(Recorder&) onto `cmd`, once before as a rehearsal if that lets kernels be built side by side.
 void record_with_kernels(Recording& cmd, KernelLibrary& kernels, const std::function<void(Recorder&)>& record);
 
 } // namespace auspex

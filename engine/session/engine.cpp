@@ -303,6 +303,14 @@ Status Engine::append_sequence(uint64_t id, SequenceRequest request) {
     return scheduler_->append(id, std::move(request), tokenizer_.get());
 }
 
+Status Engine::prepare(SequenceRequest request) {
+    if (device_->lost()) return device_->lost_status();
+    AUSPEX_TRY(check_request(request));
+    AUSPEX_TRY(scheduler_->prepare(request));
+    kernels_->save_cache();
+    return ok_status();
+}
+
 Result<std::vector<uint32_t>> Engine::encode_chat(ChatRequest request) const {
     if (!tokenizer_) return no_tokenizer();
     return auspex::encode_chat(*tokenizer_, target_name_, std::move(request));

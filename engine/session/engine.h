@@ -58,6 +58,8 @@ class Engine {
     Result<uint64_t> create_sequence(SequenceRequest request);
     Result<uint64_t> fork_sequence(uint64_t source, SequenceRequest request);
     Status append_sequence(uint64_t id, SequenceRequest request);
+    // Compiles what sequences with such a request, prompt aside, will need.
+    Status prepare(SequenceRequest request);
     // The tokens from the end of the answer before to the assistant's words.
     Result<std::vector<uint32_t>> encode_chat(ChatRequest request) const;
     // Logits of rows [0, tokens.size()), as if they had been generated; see Scorer. Waits.

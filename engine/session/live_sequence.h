@@ -29,6 +29,15 @@ struct SequenceRequest {
     uint32_t ngram_max = 4;       // tokens of the longest n-gram looked for
     HostDrafter host_drafter = {};
     std::vector<std::string> stop_texts = {}; // each ends the answer and is no part of it
+
+    // Whether the draft model may be asked at all.
+    bool may_use_model() const {
+        return draft_len > 0 && (drafter == DrafterChoice::automatic || drafter == DrafterChoice::model || drafter == DrafterChoice::hybrid);
+    }
+    // Whether the history is searched for drafts.
+    bool searches() const {
+        return draft_len > 0 && drafter != DrafterChoice::none && drafter != DrafterChoice::model && drafter != DrafterChoice::host;
+    }
 };
 
 struct OutputToken {
@@ -95,16 +104,6 @@ struct LiveSequence {
     bool prompt_read() const { return fork_of == 0 && target_rows == prompt_rows_wanted(); }
     uint32_t prompt_rows_wanted() const { return prompt_n - 1; }
     uint32_t n_generated() const { return static_cast<uint32_t>(tokens.size()) - prompt_n; }
-    // Whether the draft model may be asked at all.
-    bool may_use_model() const {
-        return request.draft_len > 0 && (request.drafter == DrafterChoice::automatic || request.drafter == DrafterChoice::model ||
-                                         request.drafter == DrafterChoice::hybrid);
-    }
-    // Whether its history is searched for drafts.
-    bool searches() const {
-        return request.draft_len > 0 && request.drafter != DrafterChoice::none && request.drafter != DrafterChoice::model &&
-               request.drafter != DrafterChoice::host;
-    }
 
     // A round's tokens become known; text and statistics follow.
     void apply(Outcome outcome, uint64_t time_ns);

@@ -5,7 +5,7 @@
 #include "session/live_sequence.h"
 #include "session/speculation/policy.h"
 #include "session/speculation/speculation_store.h"
-#include "session/turn_queue.h"
+#include "session/turns/turn_queue.h"
 
 namespace auspex {
 

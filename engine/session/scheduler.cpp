@@ -11,8 +11,6 @@
 namespace auspex {
 
 namespace {
-constexpr uint32_t kRowBucket = 8;        // replay recordings exist per multiple of this many rows
-constexpr uint32_t kCatchUpRows = 16;     // generated tokens replayed per turn
 constexpr uint32_t kCommandReserve = 512; // room that one more slot's pages and state may take
 } // namespace
 
@@ -94,6 +92,10 @@ Status Scheduler::set_draft_len(uint64_t id, uint32_t draft_len) {
     return ok_status();
 }
 
+Status Scheduler::prepare(const SequenceRequest& request) {
+    return turns_->prepare(turns_of(request, {limits_.max_batch, limits_.max_replay_rows, limits_.max_draft_len}, models_.draft != nullptr));
+}
+
 Status Scheduler::destroy(uint64_t id) {
     LiveSequence* sequence = find(id);
     if (!sequence) return {Code::invalid_argument, "the sequence does not exist"};
@@ -141,7 +143,7 @@ gpu::SlotState Scheduler::initial_state(const LiveSequence& sequence) const {
     state.simulated_alpha = request.sampling.simulated_alpha;
     state.drafter = static_cast<uint32_t>(sequence.told_drafter);
     state.search_len = std::min(request.draft_len, limits_.max_draft_len);
-    if (sequence.searches()) state.search = request.drafter == DrafterChoice::lookup ? gpu::kDrafterLookup : gpu::kDrafterNgram;
+    if (request.searches()) state.search = request.drafter == DrafterChoice::lookup ? gpu::kDrafterLookup : gpu::kDrafterNgram;
     state.ngram_max = request.ngram_max;
     state.n_stop = request.ignore_eos ? 0 : static_cast<uint32_t>(limits_.stop_ids.size());
     for (uint32_t i = 0; i < state.n_stop; ++i) state.stop_ids[i] = limits_.stop_ids[i];
@@ -220,7 +222,7 @@ Result<bool> Scheduler::start_forks() {
         if (sequence.fork_of == 0) continue;
         LiveSequence& source = sequences_.at(sequence.fork_of);
         const uint32_t n_rows = sequence.fork_rows;
-        bool draft_is_late = source.holds() && source.may_use_model() && models_.draft && source.draft_rows < source.target_len;
+        bool draft_is_late = source.holds() && source.request.may_use_model() && models_.draft && source.draft_rows < source.target_len;
         if (!source.prompt_read() || draft_is_late) continue;
         if (writer_.room() < sequence.tokens.size() + command_words(sequence) + 2ull * models_.target.cache().pages_per_slot()) break;
         uint32_t draft_rows = models_.draft ? std::min(source.draft_rows, n_rows) : 0;
@@ -263,7 +265,7 @@ Result<bool> Scheduler::start_replay(TurnKind kind) {
         uint32_t begin = sequence.target_rows, end = sequence.prompt_rows_wanted();
         if (of_draft) {
             bool wanted = sequence.prompt_read() && sequence.unread_rounds == 0 &&
-                          (lags(sequence) || (sequence.holds() && sequence.may_use_model()));
+                          (lags(sequence) || (sequence.holds() && sequence.request.may_use_model()));
             begin = sequence.draft_rows;
             end = wanted ? std::min(sequence.target_len, sequence.prompt_rows.end_of_path(begin)) : begin;
             if (sequence.prompt_rows.contains(begin) != (kind == TurnKind::draft_prompt)) continue; // the other kind's turn
@@ -297,7 +299,7 @@ Result<bool> Scheduler::start_replay(TurnKind kind) {
 }
 
 Result<bool> Scheduler::start_round(bool sliced) {
-    RoundForm form = {.takes_best = true, .sliced = sliced};
+    RoundForm form = empty_round(sliced);
     Group group;
     for (auto& [id, sequence] : sequences_) {
         if (!sequence.planned || sequence.choice.catch_up || !awaits_round(sequence)) continue;
@@ -322,13 +324,7 @@ Result<bool> Scheduler::start_round(bool sliced) {
         admit(*sequence);
         tell_plan(*sequence);
         form.model_drafts |= by_model;
-        form.searches |= sequence->searches();
-        const SamplingParams& sampling = sequence->request.sampling;
-        form.edits_logits |= sampling.edits_logits();
-        form.takes_best &= sampling.takes_best();
-        form.truncation.top_k |= sampling.truncates() && sampling.top_k > 0;
-        form.truncation.top_p |= sampling.truncates() && sampling.top_p < 1;
-        form.truncation.min_p |= sampling.truncates() && sampling.min_p > 0;
+        add_to_round(form, sequence->request);
         batch[entries.size()] = sequence->slot;
         entries.push_back({sequence->slot, sequence->id, sequence->epoch, sequence->choice});
         sequence->unread_rounds += 1;

@@ -6,7 +6,8 @@
 #include "session/live_sequence.h"
 #include "session/round_planner.h"
 #include "session/trace/turn_trace.h"
-#include "session/turn_queue.h"
+#include "session/turns/turn_forms.h"
+#include "session/turns/turn_queue.h"
 
 #include <map>
 #include <set>
@@ -42,6 +43,8 @@ class Scheduler {
     Status destroy(uint64_t id);
     Status cancel(uint64_t id);
     Status set_draft_len(uint64_t id, uint32_t draft_len);
+    // Compiles what sequences with this request will need. The request was checked.
+    Status prepare(const SequenceRequest& request);
     LiveSequence* find(uint64_t id); // null: unknown or destroyed
 
     struct StepResult {

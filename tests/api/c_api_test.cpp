@@ -177,6 +177,7 @@ TEST_F(CApiTest, NullArgumentsAreRefused) {
     EXPECT_EQ(auspex_engine_wait(nullptr, 0), bad);
     EXPECT_EQ(auspex_engine_get_info(nullptr, nullptr), bad);
     EXPECT_EQ(auspex_engine_tokenize(nullptr, "a", 1, 0, ids, 8, &count), bad);
+    EXPECT_EQ(auspex_engine_prepare(nullptr, &desc), bad);
     EXPECT_EQ(auspex_sequence_create(nullptr, &desc, &sequence), bad);
     EXPECT_EQ(auspex_sequence_fork(nullptr, sequence, &desc, &sequence), bad);
     EXPECT_EQ(auspex_sequence_destroy(nullptr, sequence), bad);
@@ -192,6 +193,7 @@ TEST_F(CApiTest, NullArgumentsAreRefused) {
     expect_refused(auspex_engine_tokenize(engine_, nullptr, 1, 0, ids, 8, &count));
     expect_refused(auspex_engine_tokenize(engine_, "a", 1, 0, nullptr, 8, &count));
     expect_refused(auspex_engine_tokenize(engine_, "a", 1, 0, ids, 8, nullptr));
+    expect_refused(auspex_engine_prepare(engine_, nullptr));
     expect_refused(auspex_sequence_create(engine_, nullptr, &sequence));
     expect_refused(auspex_sequence_create(engine_, &desc, nullptr));
     const auspex_sequence live = create(desc);
@@ -235,6 +237,18 @@ TEST_F(CApiTest, StructsOfTheWrongTypeAreRefusedBeforeAnythingIsDone) {
     EXPECT_EQ(result.header.size, sizeof result);
     finish();
     EXPECT_EQ(auspex_sequence_destroy(engine_, sequence), AUSPEX_OK);
+}
+
+TEST_F(CApiTest, PreparingNeedsNoPromptAndChecksTheRest) {
+    auspex_sequence_desc desc;
+    auspex_sequence_desc_init(&desc, sizeof desc);
+    desc.draft_len = 1;
+    EXPECT_EQ(auspex_engine_prepare(engine_, &desc), AUSPEX_OK);
+    desc.draft_len = AUSPEX_MAX_DRAFT_LEN + 1;
+    expect_refused(auspex_engine_prepare(engine_, &desc));
+    desc.draft_len = 1;
+    desc.drafter = AUSPEX_DRAFTER_HOST; // without a callback
+    expect_refused(auspex_engine_prepare(engine_, &desc));
 }
 
 TEST_F(CApiTest, SequencesThatAreGoneStayGone) {

@@ -70,7 +70,7 @@ inline std::vector<uint32_t> random_prompt(uint32_t n, uint32_t vocab, uint64_t 
 }
 
 struct Job {
-    std::vector<uint32_t> prompt;
+    std::vector<uint32_t> prompt = {};
     uint32_t max_tokens = 0;
     uint32_t draft_len = 0;
     float temperature = 0;

@@ -1,7 +1,7 @@
 // What a trace is told of a finished turn: when it and its stages ran, on the host's clock. Says nothing unless asked to.
 #pragma once
 
-#include "session/turn_queue.h"
+#include "session/turns/turn_queue.h"
 
 #include <functional>
 

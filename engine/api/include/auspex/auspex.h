@@ -204,7 +204,7 @@ AUSPEX_API auspex_status auspex_step_result_init(auspex_step_result* result, siz
 
 /** Reads what the GPU has finished, then submits the next work: at most gpu_budget_us of predicted GPU time (at least
  *  one segment when nothing is under way; 0 means no bound). Never waits for the GPU; the first work of a kind compiles its
- *  shaders here, which a driver without a cache may take seconds for. result may be NULL.
+ *  shaders here, unless auspex_engine_prepare did. result may be NULL.
  *  AUSPEX_PENDING: work is under way; AUSPEX_FINISHED: every sequence is finished and read. */
 AUSPEX_API auspex_status auspex_engine_step(auspex_engine* engine, uint32_t gpu_budget_us, auspex_step_result* result);
 
@@ -314,6 +314,11 @@ typedef struct auspex_sequence_desc {
 } auspex_sequence_desc;
 
 AUSPEX_API auspex_status auspex_sequence_desc_init(auspex_sequence_desc* desc, size_t size);
+
+/** For a loading screen: compiles the shaders that sequences with desc's sampling and drafting will need, at any draft_len up
+ *  to theirs, however many share their rounds, so that auspex_engine_step compiles none for them. Drivers without a cache of
+ *  their own may take seconds; cache_folder keeps the result. desc's prompt may be empty. Never waits for the GPU. */
+AUSPEX_API auspex_status auspex_engine_prepare(auspex_engine* engine, const auspex_sequence_desc* desc);
 
 /** Queues a prompt. Nothing runs until auspex_engine_step. CAPACITY: no free slot, no pages, or the prompt leaves no
  *  room in the context; INVALID_ARGUMENT: an empty prompt, an id outside the vocabulary, a draft_len above the limit. */

@@ -60,6 +60,8 @@ class TurnQueue {
     TurnBuffers& buffers_of(uint64_t number) { return turn_buffers_[number & 1]; }
     TurnBuffers& next_buffers() { return turn_buffers_[next_number_ & 1]; } // free to be written when can_start()
 
+    // Compiles what such turns need.
+    Status prepare(std::span<const TurnKey> keys);
     // Starts a turn; its buffers are filled. Copies are recorded between the commands and the end of the segment.
     // Cannot fail: what the turn is made of already counts as done.
     void start(const TurnKey& key, std::vector<TurnEntry> entries, std::function<void(Recording&)> copies = {});

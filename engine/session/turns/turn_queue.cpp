@@ -1,5 +1,5 @@
 // Records at first use, replays afterwards. A pending recording is never resubmitted: each exists twice, by parity.
-#include "session/turn_queue.h"
+#include "session/turns/turn_queue.h"
 
 #include <algorithm>
 #include <cstring>
@@ -100,6 +100,17 @@ Status TurnQueue::find_recording(Turn& turn) {
     if (turn.key.kind == TurnKind::copy) turn.once = std::move(made);
     else recordings.emplace(turn.key, std::move(made));
     return ok_status();
+}
+
+Status TurnQueue::prepare(std::span<const TurnKey> keys) {
+    std::vector<KernelId> names;
+    for (const TurnKey& key : keys) {
+        Turn turn;
+        turn.key = key;
+        turn.copies = [](Recording&) {};
+        name_kernels(*kernels_, [&](Recorder& to) { record_turn(to, turn); }, names);
+    }
+    return kernels_->build(names);
 }
 
 void TurnQueue::start(const TurnKey& key, std::vector<TurnEntry> entries, std::function<void(Recording&)> copies) {

@@ -1,0 +1,43 @@
+// Turns differ between sequences by few things, all of them in RoundForm.
+#include "session/turns/turn_forms.h"
+
+#include <algorithm>
+
+namespace auspex {
+
+RoundForm empty_round(bool sliced) { return {.takes_best = true, .sliced = sliced}; }
+
+void add_to_round(RoundForm& form, const SequenceRequest& request) {
+    const SamplingParams& sampling = request.sampling;
+    form.searches |= request.searches();
+    form.edits_logits |= sampling.edits_logits();
+    form.takes_best &= sampling.takes_best();
+    form.truncation.top_k |= sampling.truncates() && sampling.top_k > 0;
+    form.truncation.top_p |= sampling.truncates() && sampling.top_p < 1;
+    form.truncation.min_p |= sampling.truncates() && sampling.min_p > 0;
+}
+
+std::vector<TurnKey> turns_of(const SequenceRequest& request, const TurnLimits& limits, bool has_draft) {
+    const bool by_model = has_draft && request.may_use_model();
+    const bool by_others = request.searches() || request.drafter == DrafterChoice::host;
+    const uint32_t max_draft_len = by_model || by_others ? std::min(request.draft_len, limits.max_draft_len) : 0;
+    std::vector<TurnKey> turns = {{.kind = TurnKind::copy}};
+    for (uint32_t rows = kRowBucket; rows < limits.max_replay_rows + kRowBucket; rows += kRowBucket) {
+        const uint32_t bucket = std::min(rows, limits.max_replay_rows);
+        turns.push_back({.kind = TurnKind::target_prompt, .rows = bucket});
+        if (by_model) turns.push_back({.kind = TurnKind::draft_prompt, .rows = bucket});
+        if (by_model && rows <= kCatchUpRows) turns.push_back({.kind = TurnKind::draft_rows, .rows = bucket});
+    }
+    RoundForm form = empty_round(false);
+    add_to_round(form, request);
+    for (form.batch = 1; form.batch <= limits.max_batch; form.batch *= 2)
+        for (form.draft_len = 0; form.draft_len <= max_draft_len; ++form.draft_len)
+            for (bool model_drafts : {false, true}) {
+                if (form.draft_len == 0 ? model_drafts : !(model_drafts ? by_model : by_others)) continue;
+                form.model_drafts = model_drafts;
+                turns.push_back({.kind = TurnKind::round, .round = form});
+            }
+    return turns;
+}
+
+} // namespace auspex

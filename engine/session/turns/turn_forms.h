@@ -1,0 +1,22 @@
+// Which recordings sequences need: what a request asks of a round, and every turn that sequences with it may take part in.
+#pragma once
+
+#include "session/live_sequence.h"
+#include "session/turns/turn_queue.h"
+
+namespace auspex {
+
+constexpr uint32_t kRowBucket = 8;    // recordings of replays exist per multiple of this many rows
+constexpr uint32_t kCatchUpRows = 16; // generated tokens replayed per turn
+
+struct TurnLimits {
+    uint32_t max_batch, max_replay_rows, max_draft_len;
+};
+
+// A round that nobody takes part in yet; and with one more sequence, but for its drafts.
+RoundForm empty_round(bool sliced);
+void add_to_round(RoundForm& form, const SequenceRequest& request);
+
+std::vector<TurnKey> turns_of(const SequenceRequest& request, const TurnLimits& limits, bool has_draft);
+
+} // namespace auspex
