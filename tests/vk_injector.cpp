@@ -109,6 +109,7 @@ void VkInjector::reset(const Injection& injection) {
     injection_ = injection;
     fired_ = false;
     fired_call_.clear();
+    failed_calls_.clear();
     calls_.clear();
     alive_.clear();
     misuse_.clear();
@@ -132,6 +133,7 @@ VkResult VkInjector::before(const char* name) {
     // A lost device does nothing more; and where nobody can ever wait again, nothing may be left to wait for.
     if (device_ && (injection_.code == VK_ERROR_DEVICE_LOST || injection_.persistent)) wait_idle_(device_);
     if (!fired_) fired_call_ = std::string("vk") + name;
+    failed_calls_.insert(std::string("vk") + name);
     fired_ = true;
     return injection_.code;
 }

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,7 @@ class VkInjector {
     void reset(const Injection& injection);
     bool fired() const { return fired_; }
     const std::string& fired_call() const { return fired_call_; }          // "vkCreateBuffer"; empty when nothing fired
+    const std::set<std::string>& failed_calls() const { return failed_calls_; } // that one, and those that failed after it
     const std::vector<const char*>& calls() const { return calls_; }       // names without "vk", since reset
     std::string alive() const;                                            // "2 Buffer, 1 Fence"; empty when all are gone
     const std::vector<std::string>& misuse() const { return misuse_; }     // destroyed what is not alive
@@ -41,6 +43,7 @@ class VkInjector {
     Injection injection_;
     bool fired_ = false;
     std::string fired_call_;
+    std::set<std::string> failed_calls_;
     std::vector<const char*> calls_;
     std::map<std::pair<std::string, uint64_t>, int> alive_;
     std::vector<std::string> misuse_;

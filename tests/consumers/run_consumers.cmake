@@ -1,6 +1,6 @@
 # Installs the build into a scratch folder, then builds and runs each tiny project against it as a stranger would:
 # a C program and a host that uses volk itself, each with the static and with the shared library.
-# Last, the C program as a makefile would build it, with pkg-config.
+# Last, as a makefile would with pkg-config, the C program and the one that README.md shows.
 # Run with BUILD, C_FLAGS, CXX_FLAGS, PAIR.
 cmake_minimum_required(VERSION 3.25)
 
@@ -31,6 +31,13 @@ execute_process(COMMAND ${PKG_CONFIG} --cflags --libs auspex OUTPUT_VARIABLE fla
 message(STATUS "plain, pkg-config")
 separate_arguments(flags UNIX_COMMAND "${C_FLAGS} ${flags}")
 cmake_path(GET folder PARENT_PATH folder)
-execute_process(COMMAND cc ${CMAKE_CURRENT_LIST_DIR}/plain/main.c -o ${scratch}/consumer ${flags} -Wl,-rpath,${folder}
-    COMMAND_ERROR_IS_FATAL ANY)
-execute_process(COMMAND ${scratch}/consumer ${PAIR}/target ${PAIR}/draft COMMAND_ERROR_IS_FATAL ANY)
+file(READ ${CMAKE_CURRENT_LIST_DIR}/../../README.md readme)
+string(REGEX MATCH "\n```c\n([^`]+)\n```\n" found "${readme}")
+file(WRITE ${scratch}/readme.c "${CMAKE_MATCH_1}")
+foreach(source ${CMAKE_CURRENT_LIST_DIR}/plain/main.c ${scratch}/readme.c)
+    execute_process(COMMAND cc ${source} -o ${scratch}/consumer ${flags} -Wl,-rpath,${folder} COMMAND_ERROR_IS_FATAL ANY)
+    execute_process(COMMAND ${scratch}/consumer ${PAIR}/target ${PAIR}/draft OUTPUT_VARIABLE said COMMAND_ERROR_IS_FATAL ANY)
+    if(said STREQUAL "")
+        message(FATAL_ERROR "${source} says nothing")
+    endif()
+endforeach()

@@ -73,6 +73,24 @@ TEST_P(MatmulChunks, leave_every_row_its_bits) {
 
 INSTANTIATE_TEST_SUITE_P(, MatmulChunks, ::testing::ValuesIn(kKernels), [](const auto& i) { return variant_name(i.param); });
 
+// A GPU's subgroup computes more at once than a CPU's; each output is the same sum.
+TEST_P(MatmulChunks, are_the_same_whatever_a_subgroup_computes) {
+    constexpr uint32_t kOut = 137, kCols = 352, kRows = 144;
+    for (const DType dtype : {DType::bf16, DType::f32, DType::q4_0}) {
+        std::vector<float> values = random_floats(kOut * kCols, 4);
+        const Tensor weight = dtype == DType::q4_0 ? quantized_tensor(values, kOut, kCols, dtype, 40, 40) : tensor(values, kOut, kCols, dtype, 80);
+        const std::vector<float> x = random_floats(kRows * kCols, 5), native = multiply(kernels(GetParam()), kMatmul, weight, x);
+        for (const auto& [rows, outs] : {std::pair{16u, 16u}, {32u, 64u}, {64u, 32u}}) {
+            Tuning tuning = kernels(GetParam()).tuning();
+            tuning.matrix_rows = rows;
+            tuning.matrix_outs = outs;
+            auto library = KernelLibrary::create(device(), tuning, "");
+            ASSERT_TRUE(library.ok());
+            EXPECT_TRUE(same_bits(multiply(*library.value(), kMatmul, weight, x), native)) << dtype_name(dtype) << ", " << rows << " x " << outs;
+        }
+    }
+}
+
 class MatmulQuantized : public LinearTest, public ::testing::WithParamInterface<std::tuple<Variant, QuantCase>> {};
 
 TEST_P(MatmulQuantized, agrees_with_the_reference_in_any_chunks) {

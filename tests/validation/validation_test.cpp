@@ -78,17 +78,17 @@ TEST_F(ValidationTest, BindingBeyondItsBufferIsReported) {
 TEST_F(ValidationTest, MissingBarriersAreReported) {
     for (const char* fault : {"read_after_write", "indirect_counts", "copy_after_dispatch", "across_submissions"})
         EXPECT_NE(watch("sync", std::string(AUSPEX_PLANTED_FAULT " ") + fault).find("SYNC-HAZARD-READ-AFTER-WRITE"), std::string::npos) << fault;
-    EXPECT_NE(watch("sync", AUSPEX_PLANTED_FAULT " in_place_across_submissions").find("SYNC-HAZARD-WRITE-AFTER-WRITE"), std::string::npos);
 }
 
-// Layers of 1.3 look at no storage write before the submission, and then only against other submissions. run.sh under a
-// layer of 1.4 sees these hazards; here they are asserted where they can be seen, and their absence where they cannot, so
-// that a layer which learns to see them does not go unnoticed.
+// Layers of 1.3 look at no storage write before the submission, and then only against other submissions; Ubuntu 24.04's not
+// even then. run.sh under a layer of 1.4 sees these hazards; here they are asserted where they can be seen, and their absence
+// where they cannot, so that a layer which learns to see them does not go unnoticed.
 TEST_F(ValidationTest, WritesOverWritesAreReportedByLayersThatCan) {
-    for (const char* fault : {"write_after_write", "in_place"}) {
-        const bool seen = watch("sync", std::string(AUSPEX_PLANTED_FAULT " ") + fault).find("SYNC-HAZARD-WRITE-AFTER-WRITE") != std::string::npos;
-        EXPECT_EQ(seen, family_ == "1.4") << fault << " under layer " << version_;
-        if (!seen) std::printf("note: validation layer %s cannot see the planted fault %s; one of 1.4 can\n", version_.c_str(), fault);
+    for (const std::string fault : {"write_after_write", "in_place", "in_place_across_submissions"}) {
+        const bool seen = watch("sync", AUSPEX_PLANTED_FAULT " " + fault).find("SYNC-HAZARD-WRITE-AFTER-WRITE") != std::string::npos;
+        const bool visible = family_ == "1.4" || (fault == "in_place_across_submissions" && version_ != "1.3.275");
+        EXPECT_EQ(seen, visible) << fault << " under layer " << version_;
+        if (!seen) std::printf("note: validation layer %s cannot see the planted fault %s; one of 1.4 can\n", version_.c_str(), fault.c_str());
     }
 }
 
