@@ -5,6 +5,7 @@
 #include "reference/random.h"
 #include "reference/statistics.h"
 
+#include <algorithm>
 #include <cmath>
 #include <gtest/gtest.h>
 #include <numeric>
