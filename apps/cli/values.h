@@ -34,7 +34,9 @@ class Failure : public std::runtime_error {
     ExitCode exit_code_;
 };
 
-#if defined(__GNUC__)
+#if defined(__MINGW32__)
+__attribute__((format(gnu_printf, 1, 2))) // what its vsnprintf takes in C++
+#elif defined(__GNUC__)
 __attribute__((format(printf, 1, 2)))
 #endif
 std::string
