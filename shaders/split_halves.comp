@@ -2,6 +2,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "shared/split_halves_args.h"
+#include "include/rounded_to_half.glsl"
 
 layout(local_size_x = 128) in;
 
@@ -32,9 +33,9 @@ void main() {
     uint width = halves_width(args.width);
     for (uint i = id; i < width / 4u; i += gl_WorkGroupSize.x) {
         precise vec4 scaled = i < args.width / 4u ? uintBitsToFloat(x[row_in + i]) * scale : vec4(0.0);
-        uvec2 high = uvec2(packHalf2x16(scaled.xy), packHalf2x16(scaled.zw));
-        precise vec4 rest = scaled - vec4(unpackHalf2x16(high.x), unpackHalf2x16(high.y));
-        halves[row_out + i] = high;
+        vec4 high = rounded_to_half(scaled);
+        precise vec4 rest = scaled - high;
+        halves[row_out + i] = uvec2(packHalf2x16(high.xy), packHalf2x16(high.zw));
         halves[row_out + width / 4u + i] = uvec2(packHalf2x16(rest.xy), packHalf2x16(rest.zw));
     }
     if (id == 0u) halves[row_out + width / 2u] = uvec2((exponent - 14u) << 23, 0u);
