@@ -1,6 +1,7 @@
 // Records the embedding gather, once per shard of the table.
 #include "kernels/embed.h"
 
+#include "kernels/shards.h"
 #include "shared/embed_args.h"
 
 namespace auspex {
@@ -8,7 +9,7 @@ namespace auspex {
 void record_embed(Recorder& to, const Tensor& table, BufferView rows, uint32_t n_rows, BufferView x, uint32_t x_stride) {
     const Kernel* kernel = to.kernel({is_quantized(table.dtype) ? "embed.quant" : "embed", 3, sizeof(gpu::EmbedArgs), false, {static_cast<uint32_t>(table.dtype)}});
     if (!kernel) return;
-    for (const Shard& shard : table.shards)
+    each_shard(to, table, [&](const Shard& shard) {
         to.cmd.dispatch(*kernel, {n_rows, 1, 1},
                         gpu::EmbedArgs{.n_rows = n_rows,
                                        .width = table.cols,
@@ -18,6 +19,7 @@ void record_embed(Recorder& to, const Tensor& table, BufferView rows, uint32_t n
                                        .table_tokens = table.rows,
                                        .x_stride = x_stride},
                         {shard.buffer.view(), rows, x});
+    });
 }
 
 } // namespace auspex

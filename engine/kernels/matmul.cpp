@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "kernels/matvec.h"
+#include "kernels/shards.h"
 #include "shared/matmul_args.h"
 
 #include <algorithm>
@@ -27,7 +28,7 @@ void record_matmul(Recorder& to, const Tensor& weight, BufferView x, BufferView 
     }
     const Kernel* kernel = to.kernel(id);
     if (!kernel) return;
-    for (const Shard& shard : weight.shards) {
+    each_shard(to, weight, [&](const Shard& shard) {
         to.cmd.dispatch(*kernel, {ceil_div(n_rows, rows), ceil_div(shard.n_rows, outs), 1},
                         gpu::MatmulArgs{.k_steps = weight.steps(),
                                         .n_out = shard.n_rows,
@@ -36,7 +37,7 @@ void record_matmul(Recorder& to, const Tensor& weight, BufferView x, BufferView 
                                         .x_stride = weight.padded_cols / 4,
                                         .y_stride = y_stride},
                         {shard.buffer.view(), x, y});
-    }
+    });
 }
 
 } // namespace auspex

@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "kernels/matvec.h"
+#include "kernels/shards.h"
 #include "shared/matvec_args.h"
 
 #include <algorithm>
@@ -23,7 +24,7 @@ template <typename Args, typename Dispatch>
 void for_each_shard(Recorder& to, const MatvecKernel& kernel, const Tensor& weight, uint32_t n_rows, uint32_t first_out, Args args,
                     Dispatch&& dispatch) {
     const uint32_t max_x = to.cmd.device().caps.max_groups[0];
-    for (const Shard& shard : weight.shards) {
+    each_shard(to, weight, [&](const Shard& shard) {
         const uint32_t groups = ceil_div(shard.n_rows, kernel.group_outs);
         const Groups grid = {std::min(groups, max_x), ceil_div(groups, std::min(groups, max_x)), ceil_div(n_rows, kernel.tile_rows)};
         args.k_steps = weight.steps();
@@ -32,7 +33,7 @@ void for_each_shard(Recorder& to, const MatvecKernel& kernel, const Tensor& weig
         args.n_rows = n_rows;
         args.x_row_stride = weight.padded_cols / 4;
         dispatch(grid, args, shard.buffer.view());
-    }
+    });
 }
 
 // What for_each_shard leaves of an op's MATVEC_MEMBERS.

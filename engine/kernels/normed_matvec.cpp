@@ -18,7 +18,7 @@ void record_normed_matvec(Recorder& to, const Tensor& weight, const NormedRows& 
     gpu::NormedMatvecArgs common = {};
     set_rows(common, y_stride, rows);
     for_each_shard(to, kernel, weight, rows.n_rows, y_first, common, [&](Groups grid, const gpu::NormedMatvecArgs& args, BufferView shard) {
-        // What it does not read is bound to what nobody writes, so that shards stay independent of each other.
+        // What it does not read is bound to what nobody writes.
         to.cmd.dispatch(*kernel.kernel, grid, args, {shard, rows.x, y, rows.weight, y, rows.weight, rows.weight});
     });
 }
