@@ -317,7 +317,8 @@ AUSPEX_API auspex_status auspex_sequence_desc_init(auspex_sequence_desc* desc, s
 
 /** For a loading screen: compiles the shaders that sequences with desc's sampling and drafting will need, at any draft_len up
  *  to theirs, however many share their rounds, so that auspex_engine_step compiles none for them. Drivers without a cache of
- *  their own may take seconds; cache_folder keeps the result. desc's prompt may be empty. Never waits for the GPU. */
+ *  their own may take seconds; cache_folder keeps the result. desc's prompt may be empty. Never waits for the GPU.
+ *  INVALID_ARGUMENT: as auspex_sequence_create; OUT_OF_HOST_MEMORY, OUT_OF_DEVICE_MEMORY: what was compiled stays, try again. */
 AUSPEX_API auspex_status auspex_engine_prepare(auspex_engine* engine, const auspex_sequence_desc* desc);
 
 /** Queues a prompt. Nothing runs until auspex_engine_step. CAPACITY: no free slot, no pages, or the prompt leaves no
