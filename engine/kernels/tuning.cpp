@@ -2,7 +2,6 @@
 #include "kernels/tuning.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <functional>
 
 namespace auspex {
@@ -12,13 +11,6 @@ constexpr uint32_t kVendorNvidia = 0x10de;
 
 bool is_llvmpipe(const DeviceCaps& caps) {
     return caps.driver_id == VK_DRIVER_ID_MESA_LLVMPIPE;
-}
-
-// Out of storage buffers, as Mesa 22's llvmpipe does with a branch for every lane and element, while it fetches texels whole.
-// Mesa 26's gathers elements, and makes a call for texels. Those between were not seen: timing tells.
-bool fetches_element_by_element(const DeviceCaps& caps) {
-    const size_t at = caps.driver.find("Mesa ");
-    return is_llvmpipe(caps) && at != std::string::npos && std::atoi(caps.driver.c_str() + at + 5) < 23;
 }
 
 bool has(const std::vector<uint32_t>& list, uint32_t value) {
@@ -53,7 +45,8 @@ Tuning choose_tuning(const DeviceCaps& caps) {
         tuning.matvec_outs = 8;
         tuning.attention_rows = 8; // reading keys costs more than weighing them; GPUs would rather have more workgroups
         tuning.wide = tuning.subgroup && tuning.lanes == 8 && caps.shader_int64 && caps.max_texels >= caps.max_storage_buffer_range / 4;
-        tuning.texels = tuning.wide && fetches_element_by_element(caps);
+        // It takes storage buffers element by element, with a branch for each or a gather, and texels whole. Timing may tell otherwise.
+        tuning.texels = tuning.wide && is_llvmpipe(caps);
         tuning.prompt_by_rows = true;
         tuning.matrix_rows = tuning.matrix_outs = 16; // each product is hundreds of instructions
         tuning.vocab_threads = 8; // a barrier costs per subgroup
