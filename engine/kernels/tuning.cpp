@@ -45,7 +45,7 @@ Tuning choose_tuning(const DeviceCaps& caps) {
         tuning.matvec_outs = 8;
         tuning.attention_rows = 8; // reading keys costs more than weighing them; GPUs would rather have more workgroups
         tuning.wide = tuning.subgroup && tuning.lanes == 8 && caps.shader_int64 && caps.max_texels >= caps.max_storage_buffer_range / 4;
-        // It takes storage buffers element by element, with a branch for each or a gather, and texels whole. Timing may tell otherwise.
+        // llvmpipe reads storage buffers element by element, with a branch for each or a gather, and texels whole.
         tuning.texels = tuning.wide && is_llvmpipe(caps);
         tuning.prompt_by_rows = true;
         tuning.matrix_rows = tuning.matrix_outs = 16; // each product is hundreds of instructions

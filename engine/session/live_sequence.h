@@ -38,6 +38,8 @@ struct SequenceRequest {
     bool searches() const {
         return draft_len > 0 && drafter != DrafterChoice::none && drafter != DrafterChoice::model && drafter != DrafterChoice::host;
     }
+    // Whether drafts may come that cost no pass: the history's or the host's.
+    bool may_use_proposals() const { return searches() || drafter == DrafterChoice::host; }
 };
 
 struct OutputToken {

@@ -33,10 +33,9 @@ void RoundPlanner::plan(std::span<const Entry> entries, uint32_t batch) {
         const uint32_t long_match = std::min(kHybridMatch, request.ngram_max - 1); // no context is longer
         if (request.drafter == DrafterChoice::hybrid && match_len < long_match && has_draft_) match_len = 0;
         if (request.drafter == DrafterChoice::host) match_len = 1; // it is asked each time
-        const bool may_propose = request.searches() || request.drafter == DrafterChoice::host;
         group.push_back({.state = &*sequence.speculation,
                          .may_use_model = has_draft_ && request.may_use_model(),
-                         .may_use_proposals = may_propose && match_len > 0,
+                         .may_use_proposals = request.may_use_proposals() && match_len > 0,
                          .is_fixed = !is_chosen_freely(request),
                          .fixed_draft_len = std::min(request.draft_len, max_draft_len_),
                          .lag_rows = entry.lag_rows,

@@ -19,7 +19,7 @@ void add_to_round(RoundForm& form, const SequenceRequest& request) {
 
 std::vector<TurnKey> turns_of(const SequenceRequest& request, const TurnLimits& limits, bool has_draft) {
     const bool by_model = has_draft && request.may_use_model();
-    const bool by_others = request.searches() || request.drafter == DrafterChoice::host;
+    const bool by_others = request.may_use_proposals();
     const uint32_t max_draft_len = by_model || by_others ? std::min(request.draft_len, limits.max_draft_len) : 0;
     std::vector<TurnKey> turns = {{.kind = TurnKind::copy}};
     for (uint32_t rows = kRowBucket; rows < limits.max_replay_rows + kRowBucket; rows += kRowBucket) {
