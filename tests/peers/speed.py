@@ -13,8 +13,9 @@ import sys
 import true_shapes
 
 FEW_ROWS = 6
-PEER_MODELS = {  # name: (shape of true_shapes.py, type)
-    "small f16": ("small", "f16"), "small q4_0": ("small", "q4_0"),
+BUNDLED = pathlib.Path(__file__).resolve().parents[2] / "apps/pair/target"
+PEER_MODELS = {  # name: (shape of true_shapes.py or the bundled target, type)
+    "bundled f16": ("bundled", "f16"), "small f16": ("small", "f16"), "small q4_0": ("small", "q4_0"),
     "1b bf16": ("1b", "bf16"), "1b q4_0": ("1b", "q4_0"), "3b bf16": ("3b", "bf16"),
 }
 
@@ -34,7 +35,7 @@ def gguf_of(program, folder, name):
     shape, kind = PEER_MODELS[name]
     path = folder / f"{shape}-{kind}.gguf"
     if not path.exists():
-        source = folder / shape
+        source = BUNDLED if shape == "bundled" else folder / shape
         if not (source / "config.json").exists():
             print(f"writing {source} …", file=sys.stderr)
             true_shapes.write_model(folder, shape)
@@ -77,7 +78,7 @@ def beside_llama(options, name, llama_bench):
     table = Table(f"{name}, {model.name}: plain, alternating, medians of {options.repetitions}")
     prompts, tokens = ",".join(map(str, options.prompts)), str(options.tokens)
     ours = [options.program, "bench", "-m", model, "--no-draft", "-r", 1, "-p", prompts, "-n", tokens, "--rows", f"1,{FEW_ROWS}",
-            "-c", max(options.prompts) + 64, "--json"]
+            "-c", max(*options.prompts, options.tokens) + 64, "--json"]
     theirs = [llama_bench, "-m", model, "-ngl", 99, "-r", 1, "-p", f"{FEW_ROWS},{prompts}", "-n", tokens, "-o", "jsonl"]
     environment = {"GGML_VK_VISIBLE_DEVICES": "0", **os.environ}  # llama.cpp passes over devices that are CPUs otherwise
     for repetition in range(options.repetitions):

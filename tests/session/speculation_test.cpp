@@ -257,6 +257,18 @@ TEST(Speculation, DraftsThatCostTooMuchAreSeldomTried) {
     EXPECT_GE(least, 0.95);
 }
 
+// Where bytes and stages and all that was measured agree, what a first draft takes is never paid.
+TEST(Speculation, DraftsAsDearAsTheTargetAreNeverTried) {
+    Bed bed = {{}, prior_of(4, 1, true)};
+    bed.device.target_ms = 4, bed.device.c = 1, bed.device.row = 0.2, bed.device.recording_ms = 90;
+    for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+        Machine machine(bed.device, seed);
+        Engine engine(bed.prior);
+        for (int text = 0; text < 30; ++text)
+            for (const DraftChoice& choice : machine.decode(engine, text_of(0.99), 150, {}).choices) ASSERT_EQ(choice.draft_len, 0u) << text;
+    }
+}
+
 TEST(Speculation, FollowsATextThatChanges) {
     for (const Bed& bed : {beds()[1], beds()[4]}) {
         const double automatic = speed(bed, changing_text(), 1000, {}, 1);

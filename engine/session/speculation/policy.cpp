@@ -10,6 +10,7 @@
 //     is dropped after a few rounds, and no text can lose more than the account holds, whatever the estimates say.
 //  4. A class of drafts that no longer wins pauses, for 8 rounds at first and twice as long every time. Then it is
 //     probed with single drafts, and what was known of it counts for little; the probe goes on while they are accepted.
+//     Costs that forbid it are doubted now and then, at the price of savings, unless bytes and stages alone say the same.
 //  5. Rows that the draft model's cache lacks cost a catch-up. It is part of the account's charge until the pair's long
 //     run (or this text) is known well; from then on it is an investment, written off over the tokens it serves.
 //  6. Nothing is drafted before two plain rounds were timed or stored costs were found: ratios need their denominator.
@@ -151,7 +152,7 @@ SpeculationPolicy::Candidate SpeculationPolicy::evaluate(Group group, const Roun
 }
 
 // Of any draft_len, by the group's choices; with drafts that are accepted as often as is known, or least_alpha.
-double SpeculationPolicy::best_rate(Group group, const Candidate& drafting, double least_alpha) const {
+double SpeculationPolicy::best_rate(Group group, const Candidate& drafting, double least_alpha, const CostModel& costs) const {
     double best = 0;
     for (uint32_t draft_len = 1; draft_len <= max_draft_len_; ++draft_len) {
         RoundShape shape = drafting.shape;
@@ -162,15 +163,19 @@ double SpeculationPolicy::best_rate(Group group, const Candidate& drafting, doub
             const double known = sequence.state->estimator.expected_tokens(choice.drafts, choice.is_automatic ? draft_len : choice.draft_len);
             tokens += choice.is_automatic ? std::max(known, expected_tokens(least_alpha, draft_len)) : known;
         }
-        best = std::max(best, tokens / costs_.round_ms(shape));
+        best = std::max(best, tokens / costs.round_ms(shape));
     }
     return best;
+}
+
+bool SpeculationPolicy::could_win(Group group, const Candidate& plain, const Candidate& drafting, const CostModel& costs) const {
+    return best_rate(group, drafting, kBestAlpha, costs) > kBegin * plain.tokens / costs.round_ms(plain.shape);
 }
 
 double SpeculationPolicy::first_drafts_ms() const { return kFirstShapes * costs_.first_use().recording_ms; }
 
 bool SpeculationPolicy::wins_first_use_back(Group group, const Candidate& plain, const Candidate& drafting) const {
-    const double token_ms = 1 / plain.rate(), drafted_token_ms = 1 / best_rate(group, drafting, 0);
+    const double token_ms = 1 / plain.rate(), drafted_token_ms = 1 / best_rate(group, drafting, 0, costs_);
     return tokens_to_come(group) * (token_ms - drafted_token_ms) > first_drafts_ms();
 }
 
@@ -196,8 +201,9 @@ SpeculationPolicy::Candidate SpeculationPolicy::choose(Group group, const RoundS
     const Candidate drafting = evaluate(group, base, is_probe || best.model, is_probe ? 1 : best.draft_len, &plain, is_probe);
     const auto spends_savings = [](const SpeculatingSequence& sequence) { return sequence.state->spends_savings; };
     const bool is_saved_for = is_probe && std::isfinite(first_drafts_ms()) && // plain rounds came before, to be compared with
-                              (long_run_.savings >= kMostSavings || std::any_of(group.begin(), group.end(), spends_savings));
-    const bool wins = drafting.n_drafting > 0 && (!is_probe || is_saved_for || best_rate(group, drafting, kBestAlpha) > kBegin * plain.rate());
+                              (long_run_.savings >= kMostSavings || std::any_of(group.begin(), group.end(), spends_savings)) &&
+                              could_win(group, plain, drafting, untaught_);
+    const bool wins = drafting.n_drafting > 0 && (!is_probe || is_saved_for || could_win(group, plain, drafting, costs_));
     const bool is_too_short = wins && begun_.empty() && !is_saved_for && !wins_first_use_back(group, plain, drafting);
     for (SpeculatingSequence& sequence : group) sequence.state->is_too_short |= is_too_short;
     if (wins && !is_too_short) return drafting;

@@ -73,7 +73,7 @@ class SpeculationPolicy {
   public:
     // Costs and long run belong to the engine and outlive this.
     SpeculationPolicy(const CostModel& costs, LongRunAcceptance& long_run, uint32_t max_draft_len)
-        : costs_(costs), long_run_(long_run), max_draft_len_(max_draft_len) {}
+        : costs_(costs), untaught_(costs.untaught()), long_run_(long_run), max_draft_len_(max_draft_len) {}
 
     // batch: slots that the round's recording has. Fills in every sequence's choice. Call once for every round that is
     // then started (and again after a catch-up).
@@ -105,7 +105,8 @@ class SpeculationPolicy {
     Candidate evaluate(Group group, const RoundShape& base, bool model, uint32_t draft_len, const Candidate* plain,
                        bool is_probe) const;
     Candidate choose(Group group, const RoundShape& base, const Candidate& plain, bool& is_probe) const;
-    double best_rate(Group group, const Candidate& drafting, double least_alpha) const;
+    double best_rate(Group group, const Candidate& drafting, double least_alpha, const CostModel& costs) const;
+    bool could_win(Group group, const Candidate& plain, const Candidate& drafting, const CostModel& costs) const; // with good drafts
     double first_drafts_ms() const; // recording of what an engine's first drafts need
     bool wins_first_use_back(Group group, const Candidate& plain, const Candidate& drafting) const;
     double catch_up_loss(const SpeculatingSequence& sequence, double token_ms, bool is_probe) const; // in tokens
@@ -117,6 +118,7 @@ class SpeculationPolicy {
     void pause(SpeculatingSequence& sequence, bool is_probe) const;
 
     const CostModel& costs_;
+    const CostModel untaught_; // by bytes and stages
     LongRunAcceptance& long_run_;
     uint32_t max_draft_len_;
     bool last_model_ = false; // of the round before, for hysteresis
