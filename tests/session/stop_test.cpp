@@ -2,6 +2,8 @@
 // it is ever visible.
 #include "session/engine_fixture.h"
 
+#include <numeric>
+
 namespace auspex {
 namespace {
 
@@ -45,6 +47,10 @@ class StopTexts : public ::testing::TestWithParam<uint32_t> { // draft_len
         return told;
     }
 
+    static size_t bytes_before(const Told& told, size_t n_tokens) {
+        return std::accumulate(told.text_bytes.begin(), told.text_bytes.begin() + static_cast<std::ptrdiff_t>(n_tokens), size_t{0});
+    }
+
     std::unique_ptr<Engine> engine_;
     std::vector<uint32_t> prompt_;
 };
@@ -53,8 +59,9 @@ TEST_P(StopTexts, end_the_answer_before_them) {
     for (float temperature : {0.0f, 0.8f}) {
         const Told plain = tell({}, nullptr, 0, temperature);
         ASSERT_GT(plain.text.size(), 200u);
-        // Pieces of the text of every length, inside tokens and across them.
-        for (auto [at, n] : {std::pair<size_t, size_t>{31, 1}, {60, 3}, {87, 9}, {120, 24}, {5, 2}}) {
+        const size_t token_end = bytes_before(plain, 20);
+        // Pieces of the text of every length, inside tokens and across them; the last one's last byte alone is another token's.
+        for (auto [at, n] : {std::pair<size_t, size_t>{31, 1}, {60, 3}, {87, 9}, {120, 24}, {5, 2}, {token_end - 6, 7}}) {
             const std::string stop = plain.text.substr(at, n);
             const size_t first = plain.text.find(stop);
             const std::string expected = plain.text.substr(0, first);
@@ -86,6 +93,18 @@ TEST_P(StopTexts, end_the_answer_before_them) {
     }
 }
 
+// Of two that one token completes, the one that begins first.
+TEST_P(StopTexts, end_the_answer_before_the_first_of_them) {
+    const Told plain = tell({}, nullptr, 0, 0);
+    size_t token = 20;
+    while (plain.text_bytes[token] < 3) token += 1;
+    const size_t at = bytes_before(plain, token) - 5;
+    const std::string expected = plain.text.substr(0, at);
+    const Told told = tell({plain.text.substr(at + 1, 6), plain.text.substr(at, 6), plain.text.substr(at + 2, 6)}, &expected, GetParam(), 0);
+    EXPECT_EQ(told.text, expected);
+    EXPECT_EQ(told.tokens.size(), token + 1);
+}
+
 // What looked like the beginning of a stop text and was none comes after all.
 TEST_P(StopTexts, that_do_not_come_take_nothing) {
     const Told plain = tell({}, nullptr, 0, 0);
@@ -95,10 +114,11 @@ TEST_P(StopTexts, that_do_not_come_take_nothing) {
     EXPECT_EQ(told.tokens, plain.tokens);
 }
 
-// The answer may go on after a stop, as if what was kept had been a prompt of its own.
+// The answer may go on after a stop, as if what was kept had been a prompt of its own. The stop text stays unsaid.
 TEST_P(StopTexts, leave_a_sequence_that_goes_on) {
     const Told plain = tell({}, nullptr, 0, 0);
-    const Told told = tell({plain.text.substr(60, 8)}, nullptr, GetParam(), 0);
+    const size_t at = bytes_before(plain, 15) - 3;
+    const Told told = tell({plain.text.substr(at, 4)}, nullptr, GetParam(), 0);
     ASSERT_EQ(told.stop, StopReason::text);
     SequenceRequest more = {{}, 30, {0, 7}, GetParam(), true};
     ASSERT_TRUE(engine_->append_sequence(told.id, more).ok());
@@ -108,6 +128,8 @@ TEST_P(StopTexts, leave_a_sequence_that_goes_on) {
     tokens.erase(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(told.tokens.size())); // not taken yet
     ASSERT_EQ(tokens.size(), told.tokens.size() + 30);
     EXPECT_TRUE(std::equal(tokens.begin(), tokens.end(), plain.tokens.begin()));
+    const size_t begin = bytes_before(plain, told.tokens.size()), end = bytes_before(plain, tokens.size());
+    EXPECT_EQ(engine_->scheduler().find(told.id)->text, plain.text.substr(0, at) + plain.text.substr(begin, end - begin));
 }
 
 INSTANTIATE_TEST_SUITE_P(draft_len, StopTexts, ::testing::Values(0u, 1u, 8u));
