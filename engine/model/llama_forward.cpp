@@ -79,7 +79,7 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::create(Device& device, MemoryPoo
 
     std::vector<float> table = make_rope_table(c, cache.max_rows);
     AUSPEX_TRY_ASSIGN(rope_table, memory.create(table.size() * 4, MemoryUse::device));
-    AUSPEX_TRY(uploader.write_and_wait(rope_table.view(0, table.size() * 4), table.data()));
+    AUSPEX_TRY(uploader.write_and_wait(rope_table, std::as_bytes(std::span(table))));
     model->rope_table_ = std::move(rope_table);
     return model;
 }

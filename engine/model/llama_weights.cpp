@@ -73,7 +73,7 @@ class Loader {
         dequantize_blocks(info->dtype, raw, values);
         values.resize(padded_width(width), 0.0f);
         AUSPEX_TRY_ASSIGN(buffer, memory_.create(values.size() * 4, MemoryUse::device));
-        AUSPEX_TRY(uploader_.write_and_wait(buffer.view(0, values.size() * 4), values.data()));
+        AUSPEX_TRY(uploader_.write_and_wait(buffer, std::as_bytes(std::span(values))));
         return buffer;
     }
 

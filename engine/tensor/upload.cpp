@@ -49,9 +49,9 @@ Status Uploader::write_and_wait(BufferView view, const Fill& fill) {
     return ok_status();
 }
 
-Status Uploader::write_and_wait(BufferView view, const void* data) {
-    return write_and_wait(view, [&](uint64_t offset, std::span<std::byte> out) {
-        std::memcpy(out.data(), static_cast<const std::byte*>(data) + offset, out.size());
+Status Uploader::write_and_wait(const Buffer& buffer, std::span<const std::byte> data) {
+    return write_and_wait(buffer.view(0, data.size()), [&](uint64_t offset, std::span<std::byte> out) {
+        std::memcpy(out.data(), data.data() + offset, out.size());
         return ok_status();
     });
 }

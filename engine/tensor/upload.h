@@ -20,7 +20,7 @@ class Uploader {
     // Writes view.size bytes; `fill(offset, out)` provides [offset, offset + out.size()) in ascending pieces.
     using Fill = std::function<Status(uint64_t offset, std::span<std::byte> out)>;
     Status write_and_wait(BufferView view, const Fill& fill);
-    Status write_and_wait(BufferView view, const void* data);
+    Status write_and_wait(const Buffer& buffer, std::span<const std::byte> data); // to its beginning
     Status zero_and_wait(BufferView view);
     // Runs what `record` records; it makes so many bytes, which count as uploaded.
     Status make_and_wait(uint64_t bytes, const std::function<void(Recording&)>& record);

@@ -120,9 +120,9 @@ Status KnobTimer::prepare(const Tuning& base) {
     state.min_p = 0.05f;
     const gpu::RoundSlot slot = {.slot = 0, .draft_len = 0, .start = 0, .live = 1, .one_hot = 0};
     AUSPEX_TRY(zeroed(state_, sizeof state));
-    AUSPEX_TRY(uploader_->write_and_wait(state_.view(), &state));
+    AUSPEX_TRY(uploader_->write_and_wait(state_, std::as_bytes(std::span(&state, 1))));
     AUSPEX_TRY(zeroed(round_slot_, sizeof slot));
-    AUSPEX_TRY(uploader_->write_and_wait(round_slot_.view(), &slot));
+    AUSPEX_TRY(uploader_->write_and_wait(round_slot_, std::as_bytes(std::span(&slot, 1))));
     AUSPEX_TRY(zeroed(scratch_, truncate_words(request_.vocab) * 4));
     return zeroed(cut_, sizeof(gpu::Cut));
 }
