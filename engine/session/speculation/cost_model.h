@@ -45,7 +45,7 @@ struct ObservedRound {
 class CostModel {
   public:
     explicit CostModel(const CostPrior& prior);
-    CostModel untaught() const { return CostModel(prior_); }
+    CostModel untaught() const { return CostModel(prior_); } // what bytes and stages alone say
 
     void observe(const RoundShape& shape, const ObservedRound& times);
     void observe_catch_up(uint32_t n_rows, double ms); // rows recorded, of one sequence or several; the first of so many teaches nothing

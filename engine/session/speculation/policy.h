@@ -118,7 +118,7 @@ class SpeculationPolicy {
     void pause(SpeculatingSequence& sequence, bool is_probe) const;
 
     const CostModel& costs_;
-    const CostModel untaught_; // by bytes and stages
+    const CostModel untaught_;
     LongRunAcceptance& long_run_;
     uint32_t max_draft_len_;
     bool last_model_ = false; // of the round before, for hysteresis
