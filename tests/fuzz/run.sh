@@ -16,8 +16,9 @@ if [ -z "${AUSPEX_FUZZ_NO_BUILD:-}" ]; then
     cmake --preset fuzz > /dev/null
     cmake --build --preset fuzz
 fi
-# Short stacks per allocation: they are most of the time otherwise.
-export ASAN_OPTIONS=malloc_context_size=2:quarantine_size_mb=16:${ASAN_OPTIONS:-}
+# Without stacks per allocation and a search for leaks after each input, ten times as many inputs per second. Leaks are for
+# the suite to find (preset asan); where a block came from, for ASAN_OPTIONS=malloc_context_size=30 with the finding alone.
+export ASAN_OPTIONS=malloc_context_size=0:quarantine_size_mb=4:detect_leaks=0:${ASAN_OPTIONS:-}
 mkdir -p build/fuzz/findings
 failed=0
 for target in "${targets[@]}"; do
