@@ -6,7 +6,7 @@
 #include "shared/weight_format.h"
 
 layout(local_size_x = 64) in;
-layout(constant_id = 0) const uint FORMAT = kFormatBf16;
+layout(constant_id = 0) const uint WEIGHT_LAYOUT = kFormatBf16;
 #define WEIGHT_BINDING kEmbedTable
 #include "include/weight.glsl"
 
@@ -22,7 +22,7 @@ void main() {
     for (uint i = gl_LocalInvocationID.x; i < args.table_steps * kOctets; i += gl_WorkGroupSize.x) {
         uint step = i / kOctets, octet = i % kOctets;
         vec4 a = vec4(0.0), b = vec4(0.0);
-        if (here) octet_weights(load_step(token - args.first_token, step, args.table_steps), octet, a, b);
+        if (here) octet_weights(load_step(row_begin(token - args.first_token, args.table_steps), step, args.table_steps), octet, a, b);
         uint at_a = 4u * x_of_a(step, octet), at_b = 4u * x_of_b(step, octet);
         for (uint e = 0u; e < 4u; ++e) {
             if (at_a + e < args.width) x[r * args.x_stride + at_a + e] = a[e];

@@ -8,7 +8,7 @@
 #include "shared/weight_format.h"
 
 layout(local_size_x = 128) in; // what every device has
-layout(constant_id = 0) const uint FORMAT = kFormatBf16;
+layout(constant_id = 0) const uint WEIGHT_LAYOUT = kFormatBf16;
 layout(constant_id = 1) const uint ADD = 0; // 1: y += instead of y =
 #define WEIGHT_BINDING kMatmulWeight
 #include "include/weight.glsl"
@@ -49,7 +49,7 @@ void main() {
                 uint step = kOctets == 1u ? step0 + 2u * part + j : step0;
                 uint octet = kOctets == 1u ? 0u : 2u * part + j;
                 vec4 a = vec4(0.0), b = vec4(0.0); // behind the row
-                if (step < args.k_steps) octet_weights(load_step(min(out0 + o, args.n_out - 1u), step, args.k_steps), octet, a, b);
+                if (step < args.k_steps) octet_weights(load_step(row_begin(min(out0 + o, args.n_out - 1u), args.k_steps), step, args.k_steps), octet, a, b);
                 put_w(4u * (x_of_a(step, octet) - x_of_a(step0, 0u)), o, a);
                 put_w(4u * (x_of_b(step, octet) - x_of_a(step0, 0u)), o, b);
             }

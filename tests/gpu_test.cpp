@@ -179,6 +179,23 @@ Tensor GpuTest::tensor(std::vector<float>& values, uint32_t rows, uint32_t cols,
     return tensor;
 }
 
+Tensor GpuTest::in_tiles(const Tensor& rows) {
+    Tensor tiles;
+    tiles.dtype = rows.dtype;
+    tiles.rows = rows.rows;
+    tiles.cols = rows.cols;
+    tiles.padded_cols = rows.padded_cols;
+    tiles.tiled = true;
+    for (const Shard& shard : rows.shards) {
+        EXPECT_TRUE(fits_tiles(rows.dtype, shard.n_rows, rows.cols));
+        const uint64_t bytes = shard.n_rows * rows.row_bytes();
+        std::vector<std::byte> packed(bytes);
+        pack_rows(rows.dtype, rows.cols, /*tiled=*/true, read<std::byte>(shard.buffer, bytes), packed);
+        tiles.shards.push_back({upload(packed), shard.first_row, shard.n_rows});
+    }
+    return tiles;
+}
+
 namespace {
 
 // Where a block keeps its f16 scales.
@@ -222,7 +239,7 @@ Tensor GpuTest::quantized_tensor(std::vector<float>& values, uint32_t rows, uint
     for (uint32_t first = 0; first < rows; first += shard_rows) {
         const uint32_t count = std::min(shard_rows, rows - first);
         std::vector<std::byte> packed(count * tensor.row_bytes());
-        pack_rows(dtype, cols, std::span(blocks).subspan(first * row_bytes, count * row_bytes), packed);
+        pack_rows(dtype, cols, /*tiled=*/false, std::span(blocks).subspan(first * row_bytes, count * row_bytes), packed);
         tensor.shards.push_back({upload(packed), first, count});
     }
     return tensor;

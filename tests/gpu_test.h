@@ -76,6 +76,8 @@ class GpuTest : public ::testing::Test {
     // A matrix (rows, cols) rounded to dtype, in shards of shard_rows rows (0: one shard). `values` receives what the
     // device sees.
     Tensor tensor(std::vector<float>& values, uint32_t rows, uint32_t cols, DType dtype, uint32_t shard_rows = 0);
+    // The same in tiles; its shards must be whole ones.
+    Tensor in_tiles(const Tensor& rows);
     // As above in a quantised type: random blocks, every code and scale equally likely, of the size of 1 or so; `values`
     // receives what they decode to.
     Tensor quantized_tensor(std::vector<float>& values, uint32_t rows, uint32_t cols, DType dtype, uint32_t seed,

@@ -7,7 +7,7 @@
 namespace auspex {
 
 void record_embed(Recorder& to, const Tensor& table, BufferView rows, uint32_t n_rows, BufferView x, uint32_t x_stride) {
-    const Kernel* kernel = to.kernel({is_quantized(table.dtype) ? "embed.quant" : "embed", 3, sizeof(gpu::EmbedArgs), false, {static_cast<uint32_t>(table.dtype)}});
+    const Kernel* kernel = to.kernel({is_quantized(table.dtype) ? "embed.quant" : "embed", 3, sizeof(gpu::EmbedArgs), false, {table.layout()}});
     if (!kernel) return;
     each_shard(to, table, [&](const Shard& shard) {
         to.cmd.dispatch(*kernel, {n_rows, 1, 1},

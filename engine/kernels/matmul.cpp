@@ -14,14 +14,14 @@ void record_matmul(Recorder& to, const Tensor& weight, BufferView x, BufferView 
                    uint32_t y_first) {
     const Tuning& tuning = to.tuning();
     if (tuning.prompt_by_rows) return record_matvec(to, weight, x, y, n_rows, y_stride, add, y_first);
-    const uint32_t format = static_cast<uint32_t>(weight.dtype), adds = add ? 1 : 0;
-    KernelId id = {is_quantized(weight.dtype) ? "matmul.quant" : "matmul", 3, sizeof(gpu::MatmulArgs), false, {format, adds}};
+    const uint32_t layout = weight.layout(), adds = add ? 1 : 0;
+    KernelId id = {is_quantized(weight.dtype) ? "matmul.quant" : "matmul", 3, sizeof(gpu::MatmulArgs), false, {layout, adds}};
     uint32_t rows = gpu::kMatmulTile, outs = gpu::kMatmulTile; // of a workgroup
     if (tuning.matmul_parts > 0) {
         id.shader = is_quantized(weight.dtype) ? "matmul_matrix.quant" : "matmul_matrix";
         const bool one_part = tuning.matmul_parts == 1 || weight.dtype == DType::f16 || weight.dtype == DType::bf16;
         const uint32_t own_outs = std::max(tuning.matrix.n, one_part ? tuning.matrix_outs : tuning.matrix_outs / 2);
-        id.constants = {4 * tuning.lanes, format, adds, tuning.matrix.m, tuning.matrix.n, tuning.matrix.k, tuning.matmul_parts, tuning.matrix_rows, own_outs};
+        id.constants = {4 * tuning.lanes, layout, adds, tuning.matrix.m, tuning.matrix.n, tuning.matrix.k, tuning.matmul_parts, tuning.matrix_rows, own_outs};
         id.full_subgroups = true;
         rows = 2 * tuning.matrix_rows;
         outs = 2 * own_outs;

@@ -26,7 +26,7 @@ MatvecKernel matvec_kernel(Recorder& to, const char* shader, const Tensor& weigh
     const uint32_t outs = tuning.wide ? wide_outs(quant, tile) : tuning.matvec_outs;
     const uint32_t lanes = tuning.lanes, teams = tuning.matvec_teams;
     const std::string name = std::string(shader) + (quant ? ".quant" : "");
-    std::vector<uint32_t> constants = {lanes * teams, lanes, teams, static_cast<uint32_t>(weight.dtype), tile, outs};
+    std::vector<uint32_t> constants = {lanes * teams, lanes, teams, weight.layout(), tile, outs};
     constants.insert(constants.end(), own_constants);
     std::vector<uint32_t> texels = {gpu::kTexelVecs + gpu::kMatvecWeight, gpu::kTexelVecs + gpu::kMatvecX};
     if (n_bindings > gpu::kMatvecNorm) texels.push_back(gpu::kTexelVecs + gpu::kMatvecNorm);

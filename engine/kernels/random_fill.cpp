@@ -9,7 +9,7 @@
 namespace auspex {
 
 void record_random_fill(Recorder& to, const Tensor& tensor, uint64_t seed, float spread) {
-    const Kernel* kernel = to.kernel({"random_fill", 1, sizeof(gpu::RandomFillArgs), false, {static_cast<uint32_t>(tensor.dtype)}});
+    const Kernel* kernel = to.kernel({"random_fill", 1, sizeof(gpu::RandomFillArgs), false, {tensor.layout()}});
     if (!kernel) return;
     const auto row_vectors = static_cast<uint32_t>(tensor.row_bytes() / 16);
     for (const Shard& shard : tensor.shards) { // at most max_storage_buffer_range, below 2^32 vectors

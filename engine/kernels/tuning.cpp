@@ -47,6 +47,7 @@ Tuning choose_tuning(const DeviceCaps& caps) {
         tuning.wide = tuning.subgroup && tuning.lanes == 8 && caps.shader_int64 && caps.max_texels >= caps.max_storage_buffer_range / 4;
         // llvmpipe reads storage buffers element by element, with a branch for each or a gather, and texels whole.
         tuning.texels = tuning.wide && is_llvmpipe(caps);
+        tuning.tiles_weights = tuning.wide;
         tuning.prompt_by_rows = true;
         tuning.matrix_rows = tuning.matrix_outs = 16; // each product is hundreds of instructions
         tuning.vocab_threads = 8; // a barrier costs per subgroup

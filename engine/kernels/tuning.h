@@ -24,6 +24,7 @@ struct Tuning {
     uint32_t pinned_subgroup_size = 0;        // 0: the device has one size, or shared memory is used
     bool wide = false;                        // the ".wide" variants: shuffles, 64-bit fetches, unrolled at build time
     bool texels = false;                      // those fetch from texel buffers instead, 128 bits at a time
+    bool tiles_weights = false;               // weights lie in tiles (shared/weight_format.h), in the order in which those read
     uint32_t matvec_teams = 1;                // teams of lanes per workgroup
     uint32_t matvec_outs = 4;                 // outputs per team, a power of two
     std::vector<uint32_t> matvec_rows;        // row counts built, ascending; larger passes run in tiles of the last

@@ -96,7 +96,7 @@ class Loader {
 
     // Row by row from where each lies.
     Result<Tensor> gather(DType dtype, const std::vector<RowSource>& rows, uint32_t cols) {
-        AUSPEX_TRY_ASSIGN(tensor, create_tensor(device_, memory_, dtype, static_cast<uint32_t>(rows.size()), cols));
+        AUSPEX_TRY_ASSIGN(tensor, create_tensor(device_, memory_, dtype, static_cast<uint32_t>(rows.size()), cols, kernels_ && kernels_->tuning().tiles_weights));
         if (const std::optional<RandomMatrix> random = checkpoint_.made_on_device(*rows[0].info)) { // all of them are, then
             AUSPEX_TRY(make_on_device(tensor, *random));
             return tensor;
@@ -112,7 +112,7 @@ class Loader {
             }
             return ok_status();
         };
-        AUSPEX_TRY(upload_rows(uploader_, tensor, 0, tensor.rows, read));
+        AUSPEX_TRY(upload_tensor(uploader_, tensor, read));
         return tensor;
     }
 

@@ -189,6 +189,16 @@ void pack_quantized_row(DType type, uint32_t cols, const uint8_t* from, const Pl
     }
 }
 
+// Rows of numbers without padding: what each has of a tile is moved in one piece.
+void pack_tiles(DType dtype, uint32_t cols, std::span<const std::byte> file_rows, std::span<std::byte> device_rows) {
+    const uint64_t row_bytes = file_row_bytes(dtype, cols);
+    const uint32_t format = static_cast<uint32_t>(dtype), row_vectors = static_cast<uint32_t>(row_bytes / 16);
+    for (uint32_t row = 0; row < device_rows.size() / row_bytes; ++row)
+        for (uint32_t v = 0; v < row_vectors; v += TILE_VECTORS(format))
+            std::memcpy(device_rows.data() + 16ull * (TILED_ROW(format, row, row_vectors) + TILED_VECTOR(format, v)), file_rows.data() + row * row_bytes + 16ull * v,
+                        16ull * TILE_VECTORS(format));
+}
+
 } // namespace
 
 uint32_t device_steps(DType dtype, uint32_t cols) {
@@ -200,7 +210,18 @@ uint64_t device_row_bytes(DType dtype, uint32_t cols) {
     return is_quantized(dtype) ? 16ull * QUANTIZED_VECTORS(format, steps) : 8ull * dtype_bytes(dtype) * steps;
 }
 
-void pack_rows(DType dtype, uint32_t cols, std::span<const std::byte> file_rows, std::span<std::byte> device_rows) {
+const uint32_t tile_rows = gpu::kTileRows;
+
+bool fits_tiles(DType dtype, uint32_t rows, uint32_t cols) {
+    return !is_quantized(dtype) && rows % kTileRows == 0 && cols % (8 * kTileSteps) == 0;
+}
+
+uint32_t device_layout(DType dtype, bool tiled) {
+    return static_cast<uint32_t>(dtype) | (tiled ? kTiled : 0);
+}
+
+void pack_rows(DType dtype, uint32_t cols, bool tiled, std::span<const std::byte> file_rows, std::span<std::byte> device_rows) {
+    if (tiled) return pack_tiles(dtype, cols, file_rows, device_rows);
     const uint64_t file_row = file_row_bytes(dtype, cols), row_bytes = device_row_bytes(dtype, cols);
     const uint32_t format = static_cast<uint32_t>(dtype), steps = device_steps(dtype, cols);
     std::fill(device_rows.begin(), device_rows.end(), std::byte{0});

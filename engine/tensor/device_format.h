@@ -18,7 +18,12 @@ constexpr uint32_t padded_width(uint32_t width) {
 uint32_t device_steps(DType dtype, uint32_t cols);
 // A multiple of 16.
 uint64_t device_row_bytes(DType dtype, uint32_t cols);
-// Whole rows from a file's bytes to the device's; the values are the same. cols is a multiple of the block.
-void pack_rows(DType dtype, uint32_t cols, std::span<const std::byte> file_rows, std::span<std::byte> device_rows);
+// Whether a shard of so many rows can lie in tiles, and how many rows a tile has.
+bool fits_tiles(DType dtype, uint32_t rows, uint32_t cols);
+extern const uint32_t tile_rows;
+// What shaders are told of a tensor.
+uint32_t device_layout(DType dtype, bool tiled);
+// Whole rows, or tiles, from a file's bytes to the device's; the values are the same. cols is a multiple of the block.
+void pack_rows(DType dtype, uint32_t cols, bool tiled, std::span<const std::byte> file_rows, std::span<std::byte> device_rows);
 
 } // namespace auspex

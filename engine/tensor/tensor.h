@@ -21,9 +21,11 @@ struct Tensor {
     uint32_t rows = 0;
     uint32_t cols = 0;
     uint32_t padded_cols = 0; // cols rounded up to 8; the padding is zero
+    bool tiled = false;
     std::vector<Shard> shards;
 
     uint32_t steps() const { return device_steps(dtype, cols); } // of a row; what a lane owns in turn
+    uint32_t layout() const { return device_layout(dtype, tiled); }
     uint64_t row_bytes() const { return device_row_bytes(dtype, cols); }
     uint64_t bytes() const { return rows * row_bytes(); }
 };

@@ -67,16 +67,18 @@ Status Uploader::make_and_wait(uint64_t bytes, const std::function<void(Recordin
     return ok_status();
 }
 
-Result<Tensor> create_tensor(Device& device, MemoryPool& memory, DType dtype, uint32_t rows, uint32_t cols) {
+Result<Tensor> create_tensor(Device& device, MemoryPool& memory, DType dtype, uint32_t rows, uint32_t cols, bool tile) {
     Tensor tensor;
     tensor.dtype = dtype;
     tensor.rows = rows;
     tensor.cols = cols;
     tensor.padded_cols = padded_width(cols);
-    uint64_t row_bytes = tensor.row_bytes();
-    uint64_t limit = std::min(device.caps.max_storage_buffer_range, device.caps.max_allocation_bytes);
+    const uint64_t row_bytes = tensor.row_bytes();
+    const uint64_t limit = std::min(device.caps.max_storage_buffer_range, device.caps.max_allocation_bytes);
+    tensor.tiled = tile && fits_tiles(dtype, rows, cols) && tile_rows * row_bytes <= std::min(limit, Uploader::kStagingBytes);
     uint64_t rows_per_shard = std::min<uint64_t>(limit / row_bytes, rows);
-    if (rows_per_shard > 1 && rows_per_shard < rows) rows_per_shard -= rows_per_shard % 2; // pairs of rows that belong together stay so
+    const uint32_t together = tensor.tiled ? tile_rows : 2; // pairs of rows that belong together stay so
+    if (rows_per_shard > 1 && rows_per_shard < rows) rows_per_shard -= rows_per_shard % together;
     if (rows_per_shard == 0)
         return Status(Code::unsupported, "a weight row of " + std::to_string(row_bytes) + " bytes exceeds the device's storage buffer range of " +
                                              std::to_string(limit) + " bytes");
@@ -88,32 +90,28 @@ Result<Tensor> create_tensor(Device& device, MemoryPool& memory, DType dtype, ui
     return tensor;
 }
 
-Status upload_rows(Uploader& uploader, Tensor& tensor, uint32_t first_row, uint32_t n_rows, const Uploader::Fill& read) {
+Status upload_tensor(Uploader& uploader, Tensor& tensor, const Uploader::Fill& read) {
     const uint64_t file_row = file_row_bytes(tensor.dtype, tensor.cols), row_bytes = tensor.row_bytes();
-    const bool as_it_lies = !is_quantized(tensor.dtype) && file_row == row_bytes;
+    const bool as_it_lies = !is_quantized(tensor.dtype) && !tensor.tiled && file_row == row_bytes;
     std::vector<std::byte> rows; // of the file, when they lie otherwise on the device
     for (Shard& shard : tensor.shards) {
-        uint32_t begin = std::max(first_row, shard.first_row);
-        uint32_t end = std::min(first_row + n_rows, shard.first_row + shard.n_rows);
-        if (begin >= end) continue;
         if (as_it_lies) {
-            BufferView view = shard.buffer.view((begin - shard.first_row) * row_bytes, (end - begin) * row_bytes);
-            AUSPEX_TRY(uploader.write_and_wait(view, [&](uint64_t offset, std::span<std::byte> out) {
-                return read((begin - first_row) * file_row + offset, out);
+            AUSPEX_TRY(uploader.write_and_wait(shard.buffer.view(0, shard.n_rows * row_bytes), [&](uint64_t offset, std::span<std::byte> out) {
+                return read(shard.first_row * file_row + offset, out);
             }));
             continue;
         }
-        const auto piece = static_cast<uint32_t>(Uploader::kStagingBytes / row_bytes);
+        auto piece = static_cast<uint32_t>(Uploader::kStagingBytes / row_bytes);
+        if (tensor.tiled) piece -= piece % tile_rows;
         if (piece == 0) return {Code::unsupported, "a weight row of " + std::to_string(row_bytes) + " bytes exceeds the staging buffer"};
-        for (uint32_t row = begin; row < end; row += piece) {
-            const uint32_t n = std::min(piece, end - row);
+        for (uint32_t row = 0; row < shard.n_rows; row += piece) {
+            const uint32_t n = std::min(piece, shard.n_rows - row);
             if (!uploader.rehearses()) {
                 rows.resize(n * file_row);
-                AUSPEX_TRY(read((row - first_row) * file_row, rows));
+                AUSPEX_TRY(read((shard.first_row + row) * file_row, rows));
             }
-            BufferView view = shard.buffer.view((row - shard.first_row) * row_bytes, n * row_bytes);
-            AUSPEX_TRY(uploader.write_and_wait(view, [&](uint64_t, std::span<std::byte> out) { // one piece
-                pack_rows(tensor.dtype, tensor.cols, rows, out);
+            AUSPEX_TRY(uploader.write_and_wait(shard.buffer.view(row * row_bytes, n * row_bytes), [&](uint64_t, std::span<std::byte> out) { // one piece
+                pack_rows(tensor.dtype, tensor.cols, tensor.tiled, rows, out);
                 return ok_status();
             }));
         }

@@ -42,11 +42,10 @@ class Uploader {
     uint64_t uploaded_bytes_ = 0;
 };
 
-// An empty tensor, cut into shards that fit one binding.
-Result<Tensor> create_tensor(Device& device, MemoryPool& memory, DType dtype, uint32_t rows, uint32_t cols);
+// An empty tensor, cut into shards that fit one binding. tile: in tiles if its shape allows it.
+Result<Tensor> create_tensor(Device& device, MemoryPool& memory, DType dtype, uint32_t rows, uint32_t cols, bool tile);
 
-// Rows [first_row, first_row + n_rows) of the tensor, from row-major bytes as a file has them (tensor.dtype), which
-// `read` provides in ascending pieces.
-Status upload_rows(Uploader& uploader, Tensor& tensor, uint32_t first_row, uint32_t n_rows, const Uploader::Fill& read);
+// The tensor's rows from row-major bytes as a file has them (tensor.dtype), which `read` provides in ascending pieces.
+Status upload_tensor(Uploader& uploader, Tensor& tensor, const Uploader::Fill& read);
 
 } // namespace auspex

@@ -14,7 +14,7 @@ const uint LANES = 8; // else loops over what a lane holds would stay
 layout(constant_id = 1) const uint LANES = 8;
 #endif
 layout(constant_id = 2) const uint TEAMS = 1;
-layout(constant_id = 3) const uint FORMAT = kFormatBf16;
+layout(constant_id = 3) const uint WEIGHT_LAYOUT = kFormatBf16;
 #ifdef UNROLLED
 const int ROWS = UNROLLED_ROWS;
 const int OUTS = UNROLLED_OUTS;

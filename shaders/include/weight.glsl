@@ -1,5 +1,5 @@
-// Weights of one output, step by step, in every format of shared/weight_format.h. Define FORMAT and WEIGHT_BINDING before
-// including; QUANT for the quantised formats, whose steps are four octets instead of one.
+// Weights of one output, step by step, in every format of shared/weight_format.h. Declare the constant WEIGHT_LAYOUT and define
+// WEIGHT_BINDING before including; QUANT for the quantised formats, whose steps are four octets instead of one.
 #include "shared/weight_format.h"
 #include "include/wide.glsl"
 
@@ -7,6 +7,10 @@ layout(std430, binding = WEIGHT_BINDING) readonly buffer Weight { WIDE_VEC weigh
 TEXEL_BUFFER(kTexelVecs + WEIGHT_BINDING, weight_texels)
 uvec4 weight_vec(uint at) { return FETCH_VEC(weight, weight_texels, at); }
 
+const uint FORMAT = WEIGHT_LAYOUT & kFormatMask;
+const bool kInTiles = (WEIGHT_LAYOUT & kTiled) != 0u;
+
+// row_begin(row, steps): where a row begins, in vectors. load_step(begin, step, steps): a step of the row that begins there.
 #ifndef QUANT
 const uint kOctets = 1u;
 
@@ -14,9 +18,15 @@ struct WeightStep {
     uvec4 low, high; // f32 takes both
 };
 
-WeightStep load_step(uint row, uint step, uint steps) {
+uint row_begin(uint row, uint steps) {
+    uint row_vectors = steps * STEP_VECTORS(FORMAT);
+    return kInTiles ? TILED_ROW(FORMAT, row, row_vectors) : row * row_vectors;
+}
+
+WeightStep load_step(uint begin, uint step, uint steps) {
     WeightStep s;
-    uint at = (row * steps + step) * STEP_VECTORS(FORMAT);
+    uint vector = step * STEP_VECTORS(FORMAT);
+    uint at = begin + (kInTiles ? TILED_VECTOR(FORMAT, vector) : vector);
     s.low = weight_vec(at);
     s.high = FORMAT == kFormatF32 ? weight_vec(at + 1u) : uvec4(0u);
     return s;
@@ -106,23 +116,24 @@ void load_scales(uint first_word, uint step, out vec2 scale, out vec2 least) {
     }
 }
 
-WeightStep load_step(uint row, uint step, uint steps) {
+uint row_begin(uint row, uint steps) { return row * QUANTIZED_VECTORS(FORMAT, steps); }
+
+WeightStep load_step(uint begin, uint step, uint steps) {
     WeightStep s;
-    uint base = row * QUANTIZED_VECTORS(FORMAT, steps);
     s.more_low = uvec4(0u);
     s.high = uvec2(0u);
     if (kLowBits == 8u) {
-        s.low = weight_vec(base + 2u * step);
-        s.more_low = weight_vec(base + 2u * step + 1u);
+        s.low = weight_vec(begin + 2u * step);
+        s.more_low = weight_vec(begin + 2u * step + 1u);
     } else if (kLowBits == 4u) {
-        s.low = weight_vec(base + step);
+        s.low = weight_vec(begin + step);
     } else {
-        s.low = uvec4(weight_pair(2u * base + step), 0u, 0u);
+        s.low = uvec4(weight_pair(2u * begin + step), 0u, 0u);
     }
-    uint high = base + HIGH_PLANE(FORMAT, steps);
+    uint high = begin + HIGH_PLANE(FORMAT, steps);
     if (kHighBits == 1u) s.high.x = weight_word(4u * high + step);
     if (kHighBits == 2u) s.high = weight_pair(2u * high + step);
-    load_scales(4u * (base + SCALE_PLANE(FORMAT, steps)), step, s.scale, s.min_or_bias);
+    load_scales(4u * (begin + SCALE_PLANE(FORMAT, steps)), step, s.scale, s.min_or_bias);
     if (kZeroCode != 0u) s.min_or_bias = -float(kZeroCode) * s.scale; // exact: zero is a power of two
     return s;
 }

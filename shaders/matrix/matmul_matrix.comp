@@ -22,7 +22,7 @@
 #include "shared/weight_format.h"
 
 layout(local_size_x_id = 0) in; // four subgroups
-layout(constant_id = 1) const uint FORMAT = kFormatBf16;
+layout(constant_id = 1) const uint WEIGHT_LAYOUT = kFormatBf16;
 layout(constant_id = 2) const uint ADD = 0;
 layout(constant_id = 3) const uint M = 16; // rows, outputs and k of the device's tile: 8 or 16
 layout(constant_id = 4) const uint N = 16;
@@ -90,7 +90,7 @@ void main() {
                     put_w(o, at_b, vec4(0.0));
                     continue;
                 }
-                WeightStep w = load_step(min(out0 + o, args.n_out - 1u), step, args.k_steps);
+                WeightStep w = load_step(row_begin(min(out0 + o, args.n_out - 1u), args.k_steps), step, args.k_steps);
                 if (FORMAT == kFormatF16) {
                     w_slab[o * STRIDE + at_a / 4u] = halves_of(w.low.x, w.low.y);
                     w_slab[o * STRIDE + at_b / 4u] = halves_of(w.low.z, w.low.w);

@@ -1,6 +1,8 @@
 // How a row of weights lies on the device, for C++ that packs it and shaders that read it.
 //
 // f32, f16, bf16: elements in order, rows padded with zeros to 8 elements; a step of a lane is 8 elements.
+// The same in tiles, where all steps and rows come in whole ones: kTileSteps steps of each of kTileRows rows in turn, then the
+// next steps of these rows. A team of 8 lanes that computes 16 outputs then reads on and on, which a CPU's prefetcher follows.
 // Quantised (cols is a multiple of 32): three planes, each padded to 16 bytes; a step is 32 elements. A code has low bits
 // and high bits: value = scale · (code - zero) - min, in this order of roundings. Elements 4c + i ("a") and 16 + 4c + i
 // ("b") of a step make octet c, 0 ≤ c, i < 4; scales differ between a and b where a format scales 16 elements.
@@ -30,6 +32,12 @@ SHARED_CONST uint kFormatQ3K = 10u;
 SHARED_CONST uint kFormatQ4K = 11u;
 SHARED_CONST uint kFormatQ5K = 12u;
 SHARED_CONST uint kFormatQ6K = 13u;
+
+// What a specialisation constant says of a tensor: its format, and kTiled if it lies in tiles.
+SHARED_CONST uint kFormatMask = 15u;
+SHARED_CONST uint kTiled = 16u;
+SHARED_CONST uint kTileRows = 16u;
+SHARED_CONST uint kTileSteps = 8u;
 
 SHARED_CONST uint kScalesHalf = 0u;
 SHARED_CONST uint kScalesPair = 1u;
@@ -62,6 +70,12 @@ SHARED_CONST uint kScalesNibbles = 4u;
 #define SCALE_WORDS(format, steps) (((steps) * SCALE_WORDS_OF_8(format) + 7u) / 8u)
 // 16 bytes of a step of numbers.
 #define STEP_VECTORS(format) ((format) == kFormatF32 ? 2u : 1u)
+// In tiles: where a row of `row_vectors` times 16 bytes begins, and where 16 bytes of it lie from there.
+#define TILE_VECTORS(format) (kTileSteps * STEP_VECTORS(format))
+#define TILED_ROW(format, row, row_vectors)                                                                            \
+    (((row) - (row) % kTileRows) * (row_vectors) + (row) % kTileRows * TILE_VECTORS(format))
+#define TILED_VECTOR(format, vector)                                                                                   \
+    (((vector) - (vector) % TILE_VECTORS(format)) * kTileRows + (vector) % TILE_VECTORS(format))
 // Where the planes of a quantised row begin and where it ends, in 16 bytes.
 #define HIGH_PLANE(format, steps) (((steps) * LOW_BITS(format) + 3u) / 4u)
 #define SCALE_PLANE(format, steps) (HIGH_PLANE(format, steps) + ((steps) * HIGH_BITS(format) + 3u) / 4u)

@@ -26,7 +26,7 @@ void fuzz_blocks(FuzzInput input) {
                "a row on the device is about as long as in the file");
     fuzz_check(is_quantized(dtype) || device_bytes >= row_bytes, "a row of numbers fits on the device");
     std::vector<std::byte> packed(n_rows * device_bytes);
-    pack_rows(dtype, cols, rows, packed);
+    pack_rows(dtype, cols, /*tiled=*/false, rows, packed);
     if (dtype == DType::u32) return; // not a weight
 
     std::vector<float> values(n_rows * cols);

@@ -22,12 +22,14 @@ class Qkv : public CacheTest, public ::testing::WithParamInterface<HeadCase> {
         return {first, first + cache.words(pool)};
     }
 
-    void expect_bits_of_the_parts(DType dtype, uint32_t cols, uint32_t shard_rows, uint32_t n_rows) {
+    void expect_bits_of_the_parts(DType dtype, uint32_t cols, uint32_t shard_rows, uint32_t n_rows, bool tiled = false) {
         const HeadCase c = GetParam();
         const uint32_t width = (c.group + 2) * c.n_kv_heads * c.head_dim, q_width = c.group * c.n_kv_heads * c.head_dim;
         SCOPED_TRACE(std::string(dtype_name(dtype)) + ", " + std::to_string(n_rows) + " rows");
         std::vector<float> values = random_floats(size_t{width} * cols, 5);
-        const Tensor weight = is_quantized(dtype) ? quantized_tensor(values, width, cols, dtype, 6, shard_rows) : tensor(values, width, cols, dtype, shard_rows);
+        const Tensor rows_of_weights = is_quantized(dtype) ? quantized_tensor(values, width, cols, dtype, 6, shard_rows) : tensor(values, width, cols, dtype, shard_rows);
+        const Tensor tiles = tiled ? in_tiles(rows_of_weights) : Tensor();
+        const Tensor& weight = tiled ? tiles : rows_of_weights;
         std::vector<float> padded = random_floats(size_t{n_rows} * padded_width(cols), 7), norm = random_floats(padded_width(cols), 8);
         for (uint32_t i = cols; i < padded_width(cols); ++i) {
             norm[i] = 0;
@@ -61,6 +63,7 @@ class Qkv : public CacheTest, public ::testing::WithParamInterface<HeadCase> {
 TEST_P(Qkv, has_the_bits_of_its_parts) {
     for (uint32_t n_rows : {1u, 3u, 6u}) expect_bits_of_the_parts(DType::bf16, 77, 0, n_rows);
     expect_bits_of_the_parts(DType::f16, 64, GetParam().head_dim + 2, 6); // a shard ends inside of a head
+    expect_bits_of_the_parts(DType::bf16, 128, 0, 3, /*tiled=*/true);
     expect_bits_of_the_parts(DType::q4_0, 64, 0, 4);
 }
 

@@ -40,7 +40,8 @@ TEST_F(Throughput, of_every_format) {
     for (DType dtype : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q6_k, DType::q5_k, DType::q5_1, DType::q5_0, DType::q4_k,
                         DType::q4_1, DType::q4_0, DType::q3_k, DType::q2_k}) {
         std::vector<float> values = is_quantized(dtype) ? std::vector<float>() : random_floats(size_t{kSize} * kSize, 2);
-        const Tensor weight = is_quantized(dtype) ? quantized_tensor(values, kSize, kSize, dtype, 2) : tensor(values, kSize, kSize, dtype);
+        Tensor weight = is_quantized(dtype) ? quantized_tensor(values, kSize, kSize, dtype, 2) : tensor(values, kSize, kSize, dtype);
+        if (kernels().tuning().tiles_weights && fits_tiles(dtype, kSize, kSize)) weight = in_tiles(weight);
         const double one = milliseconds(weight, 1);
         ASSERT_GT(one, 0.0);
         std::printf("| %s | %.1f | %.2f | %.2f |", std::string(dtype_name(dtype)).c_str(), 8.0 * static_cast<double>(weight.bytes()) / kSize / kSize,

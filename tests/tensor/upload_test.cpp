@@ -50,20 +50,22 @@ class UploadTest : public ::testing::Test {
         for (size_t i = 0; i < out.size(); ++i) out[i] = source(offset + i);
         return ok_status();
     }
+    // Where byte i of a row lies in a shard.
+    static uint64_t place(const Tensor& tensor, uint64_t row, uint64_t i) {
+        const uint64_t padded = tensor.padded_cols * dtype_bytes(tensor.dtype);
+        if (!tensor.tiled) return row * padded + i;
+        const uint64_t piece = 64 * dtype_bytes(tensor.dtype); // what a row has of a tile of 16
+        return row / 16 * 16 * padded + i / piece * piece * 16 + row % 16 * piece + i % piece;
+    }
     // Every row of the tensor is the source's row, followed by zeros.
-    void expect_source(Tensor& tensor, uint32_t first_row, uint32_t n_rows) {
+    void expect_source(Tensor& tensor) {
         const uint64_t row = tensor.cols * dtype_bytes(tensor.dtype), padded = tensor.padded_cols * dtype_bytes(tensor.dtype);
         for (Shard& shard : tensor.shards) {
             const std::vector<std::byte> bytes = read_back(shard.buffer.view(0, shard.n_rows * padded));
             uint64_t wrong = 0;
-            for (uint64_t r = 0; r < shard.n_rows; ++r) {
-                const uint64_t global = shard.first_row + r;
-                const bool written = global >= first_row && global < first_row + n_rows;
-                for (uint64_t i = 0; i < padded; ++i) {
-                    const std::byte expected = !written ? std::byte{0xa5} : i < row ? source((global - first_row) * row + i) : std::byte{0};
-                    wrong += bytes[r * padded + i] != expected;
-                }
-            }
+            for (uint64_t r = 0; r < shard.n_rows; ++r)
+                for (uint64_t i = 0; i < padded; ++i)
+                    wrong += bytes[place(tensor, r, i)] != (i < row ? source((shard.first_row + r) * row + i) : std::byte{0});
             EXPECT_EQ(wrong, 0u) << "of rows " << shard.first_row << " + " << shard.n_rows << ", width " << tensor.cols;
         }
     }
@@ -82,7 +84,7 @@ TEST_F(UploadTest, ShardsCoverEveryRowOnceWithinTheLimits) {
                           Case{64, 1 << 20, 9, 8, DType::f16}, Case{1 << 20, 1 << 20, 5, 33, DType::f16}}) {
         device_->caps.max_storage_buffer_range = c.range;
         device_->caps.max_allocation_bytes = c.allocation;
-        auto made = create_tensor(*device_, *memory_, c.dtype, c.rows, c.cols);
+        auto made = create_tensor(*device_, *memory_, c.dtype, c.rows, c.cols, false);
         ASSERT_TRUE(made.ok()) << made.status().message();
         const Tensor& tensor = made.value();
         EXPECT_EQ(tensor.padded_cols, (c.cols + 7) / 8 * 8);
@@ -102,7 +104,7 @@ TEST_F(UploadTest, ShardsCoverEveryRowOnceWithinTheLimits) {
 
 TEST_F(UploadTest, ARowWiderThanABindingIsRefusedWithBothNumbers) {
     device_->caps.max_storage_buffer_range = 4096;
-    auto made = create_tensor(*device_, *memory_, DType::f32, 3, 1025);
+    auto made = create_tensor(*device_, *memory_, DType::f32, 3, 1025, false);
     EXPECT_EQ(made.status().code(), Code::unsupported);
     EXPECT_NE(made.status().message().find(std::to_string(4 * 1032)), std::string::npos) << made.status().message();
     EXPECT_NE(made.status().message().find("4096"), std::string::npos) << made.status().message();
@@ -111,31 +113,44 @@ TEST_F(UploadTest, ARowWiderThanABindingIsRefusedWithBothNumbers) {
 TEST_F(UploadTest, OddWidthsArePaddedWithZeros) {
     for (DType dtype : {DType::f32, DType::f16, DType::bf16})
         for (uint32_t cols : {1u, 7u, 8u, 9u, 33u, 1234u}) {
-            auto made = create_tensor(*device_, *memory_, dtype, 37, cols);
+            auto made = create_tensor(*device_, *memory_, dtype, 37, cols, false);
             ASSERT_TRUE(made.ok());
             for (Shard& shard : made.value().shards) poison(shard.buffer.view());
-            ASSERT_TRUE(upload_rows(*uploader_, made.value(), 0, 37, fill_source).ok());
-            expect_source(made.value(), 0, 37);
+            ASSERT_TRUE(upload_tensor(*uploader_, made.value(), fill_source).ok());
+            expect_source(made.value());
         }
 }
 
-TEST_F(UploadTest, SomeRowsOfAShardedTensorLeaveTheOthersAlone) {
-    device_->caps.max_storage_buffer_range = 1024; // 5 rows of 13 f32
-    auto made = create_tensor(*device_, *memory_, DType::f32, 23, 13);
-    ASSERT_TRUE(made.ok());
-    ASSERT_EQ(made.value().shards.size(), 2u); // 16 rows of 64 bytes, and the rest
-    for (const auto& [first, count] : {std::pair{0u, 23u}, {3u, 2u}, {14u, 7u}, {22u, 1u}, {16u, 7u}}) {
+TEST_F(UploadTest, ShardsBeginWithPairsOfRowsOrTiles) {
+    device_->caps.max_storage_buffer_range = 20'000; // 19 rows of 256 f32
+    for (bool tile : {false, true}) {
+        auto made = create_tensor(*device_, *memory_, DType::f32, 48, 256, tile);
+        ASSERT_TRUE(made.ok());
+        EXPECT_EQ(made.value().tiled, tile);
+        ASSERT_EQ(made.value().shards.size(), 3u);
+        EXPECT_EQ(made.value().shards[0].n_rows, tile ? 16u : 18u);
         for (Shard& shard : made.value().shards) poison(shard.buffer.view());
-        ASSERT_TRUE(upload_rows(*uploader_, made.value(), first, count, fill_source).ok());
-        expect_source(made.value(), first, count);
+        ASSERT_TRUE(upload_tensor(*uploader_, made.value(), fill_source).ok());
+        expect_source(made.value());
     }
 }
 
-// The staging buffer holds 8 MiB: many rows at once, then one row in pieces.
+TEST_F(UploadTest, TilesNeedWholeOnes) {
+    device_->caps.max_storage_buffer_range = 16 * 1024 * 4;
+    for (const auto& [dtype, rows, cols, tiled] : {std::tuple{DType::bf16, 32u, 64u, true}, {DType::bf16, 24u, 64u, false}, {DType::bf16, 32u, 72u, false},
+                                                   {DType::q4_0, 32u, 64u, false}, {DType::f32, 16u, 1024u, true}, {DType::f32, 16u, 1088u, false}}) {
+        auto made = create_tensor(*device_, *memory_, dtype, rows, cols, true);
+        ASSERT_TRUE(made.ok());
+        EXPECT_EQ(made.value().tiled, tiled) << dtype_name(dtype) << ", " << rows << " x " << cols;
+    }
+}
+
+// The staging buffer holds 8 MiB: many rows at once, whole tiles of them, then one row in pieces.
 TEST_F(UploadTest, TensorsAndRowsLargerThanTheStagingBuffer) {
-    for (const auto& [rows, cols] : {std::pair{3000u, 1001u}, {2u, 2'200'000u}}) {
-        auto made = create_tensor(*device_, *memory_, DType::f32, rows, cols);
+    for (const auto& [rows, cols, tile] : {std::tuple{3000u, 1001u, false}, {3008u, 1216u, true}, {2u, 2'200'000u, false}}) {
+        auto made = create_tensor(*device_, *memory_, DType::f32, rows, cols, tile);
         ASSERT_TRUE(made.ok()) << made.status().message();
+        EXPECT_EQ(made.value().tiled, tile);
         ASSERT_EQ(made.value().shards.size(), 1u);
         poison(made.value().shards[0].buffer.view());
         uint64_t before = uploader_->uploaded_bytes(), last = 0;
@@ -145,9 +160,9 @@ TEST_F(UploadTest, TensorsAndRowsLargerThanTheStagingBuffer) {
             last = bytes;
             ++reports;
         };
-        ASSERT_TRUE(upload_rows(*uploader_, made.value(), 0, rows, fill_source).ok());
+        ASSERT_TRUE(upload_tensor(*uploader_, made.value(), fill_source).ok());
         uploader_->progress = {};
-        expect_source(made.value(), 0, rows);
+        expect_source(made.value());
         EXPECT_GE(reports, 2);
         EXPECT_EQ(last - before, made.value().bytes());
     }
@@ -155,16 +170,16 @@ TEST_F(UploadTest, TensorsAndRowsLargerThanTheStagingBuffer) {
 
 // Rows that lie otherwise on the device are packed whole; configs end far below such widths.
 TEST_F(UploadTest, APaddedRowLargerThanTheStagingBufferIsRefused) {
-    auto made = create_tensor(*device_, *memory_, DType::f32, 2, 2'200'003);
+    auto made = create_tensor(*device_, *memory_, DType::f32, 2, 2'200'003, false);
     ASSERT_TRUE(made.ok()) << made.status().message();
-    EXPECT_EQ(upload_rows(*uploader_, made.value(), 0, 2, fill_source).code(), Code::unsupported);
+    EXPECT_EQ(upload_tensor(*uploader_, made.value(), fill_source).code(), Code::unsupported);
 }
 
 TEST_F(UploadTest, AReaderThatFailsStopsTheUpload) {
-    auto made = create_tensor(*device_, *memory_, DType::f32, 5000, 1001); // three pieces
+    auto made = create_tensor(*device_, *memory_, DType::f32, 5000, 1001, false); // three pieces
     ASSERT_TRUE(made.ok());
     int calls = 0;
-    const Status status = upload_rows(*uploader_, made.value(), 0, 5000, [&](uint64_t, std::span<std::byte>) -> Status {
+    const Status status = upload_tensor(*uploader_, made.value(), [&](uint64_t, std::span<std::byte>) -> Status {
         return ++calls == 3 ? Status{Code::io, "the file went away"} : ok_status();
     });
     EXPECT_EQ(status.code(), Code::io);

@@ -101,7 +101,7 @@ Status KnobTimer::prepare(const Tuning& base) {
         const uint64_t bytes = shape.rows * device_row_bytes(shape.dtype, shape.cols);
         const auto copies = static_cast<uint32_t>(is_cpu ? 1 : std::clamp<uint64_t>(std::min(kBeyondCaches, device_.caps.device_free_bytes / 16) / bytes, 1, kMostCopies));
         for (uint32_t i = 0; i < copies; ++i) {
-            AUSPEX_TRY_ASSIGN(tensor, create_tensor(device_, memory_, shape.dtype, shape.rows, shape.cols));
+            AUSPEX_TRY_ASSIGN(tensor, create_tensor(device_, memory_, shape.dtype, shape.rows, shape.cols, base.tiles_weights));
             AUSPEX_TRY(random(tensor, i + 1, 0.02f));
             matrix.copies.push_back(std::move(tensor));
         }
@@ -109,7 +109,7 @@ Status KnobTimer::prepare(const Tuning& base) {
         AUSPEX_TRY(zeroed(matrix.y, uint64_t(kMostRows) * shape.rows * 4));
         matrices_.push_back(std::move(matrix));
     }
-    AUSPEX_TRY_ASSIGN(logits, create_tensor(device_, memory_, DType::f32, 1, request_.vocab));
+    AUSPEX_TRY_ASSIGN(logits, create_tensor(device_, memory_, DType::f32, 1, request_.vocab, false));
     AUSPEX_TRY(random(logits, 1, 3.0f));
     logits_ = std::move(logits);
     gpu::SlotState state = {};

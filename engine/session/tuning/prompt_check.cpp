@@ -19,7 +19,7 @@ constexpr uint32_t kOuts = 70, kCols = 512, kRows = 33, kStride = 72; // no mult
 Result<double> prompt_kernel_error(Device& device, KernelLibrary& kernels, DType format) {
     MemoryPool memory(device);
     AUSPEX_TRY_ASSIGN(uploader, Uploader::create(device, memory));
-    AUSPEX_TRY_ASSIGN(weight, create_tensor(device, memory, format, kOuts, kCols));
+    AUSPEX_TRY_ASSIGN(weight, create_tensor(device, memory, format, kOuts, kCols, kernels.tuning().tiles_weights));
     AUSPEX_TRY(uploader->make_and_wait(weight.bytes(), [&](Recording& recording) {
         Recorder to = {recording, kernels};
         record_random_fill(to, weight, 1, 0.1f);

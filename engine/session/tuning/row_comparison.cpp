@@ -14,6 +14,7 @@ namespace auspex {
 namespace {
 
 constexpr uint32_t kOuts = 70, kCols = 512; // outputs odd as pairs, too; columns are whole blocks of every format
+constexpr uint32_t kTiledOuts = 64;         // where weights lie in tiles; those behind stay 0
 constexpr uint32_t kMostRows = 16;
 constexpr uint32_t kStride = 128;           // floats between rows of y
 constexpr uint64_t kXRow = kCols * 4, kYRow = kStride * 4, kYBlock = kMostRows * kYRow; // bytes
@@ -31,7 +32,8 @@ class Bench {
 
     Status prepare(DType format) {
         AUSPEX_TRY_ASSIGN(uploader, Uploader::create(device_, memory_));
-        AUSPEX_TRY_ASSIGN(weight, create_tensor(device_, memory_, format, kOuts, kCols));
+        const bool tiles = kernels_.tuning().tiles_weights;
+        AUSPEX_TRY_ASSIGN(weight, create_tensor(device_, memory_, format, tiles ? kTiledOuts : kOuts, kCols, tiles));
         AUSPEX_TRY(uploader->make_and_wait(weight.bytes(), [&](Recording& recording) {
             Recorder to = {recording, kernels_};
             record_random_fill(to, weight, 1, 0.1f);
@@ -92,7 +94,7 @@ class Bench {
     KernelLibrary& kernels_;
     MemoryPool memory_;
     std::unique_ptr<Uploader> uploader_;
-    Tensor weight_; // (kOuts, kCols)
+    Tensor weight_; // (kOuts or kTiledOuts, kCols)
     Buffer x_;      // (kMostRows, kCols) f32
     Buffer norm_;   // (kCols) f32
     Buffer y_;      // (members, 1 + kMostRows, kMostRows, kStride) f32
