@@ -76,6 +76,19 @@ auspex_engine_desc describe(const Client::Request& request, LibraryLog& log) {
     return desc;
 }
 
+// llvmpipe wakes its threads for every dispatch and waits for them, which takes a small model longer than its sums: without
+// threads it computes where it stands. It reads this when the device is opened; no other driver does.
+void keep_llvmpipe_from_waking_threads(const Client::Request& request) {
+    constexpr const char* variable = "LP_NUM_THREADS";
+    constexpr uint64_t small_weights = 48u << 20;
+    if (environment(variable) || request.synthetic != nullptr || request.max_sequences > 1) return;
+    auspex_model_info info;
+    auspex_model_info_init(&info, sizeof info);
+    const auspex_status status =
+        auspex_model_describe(request.models.target.c_str(), request.models.cache_type, &info, nullptr, nullptr);
+    if (status >= 0 && info.weights_bytes <= small_weights) set_environment(variable, "0");
+}
+
 } // namespace
 
 ExitCode exit_code_of(auspex_status status) {
@@ -124,6 +137,7 @@ auspex_model_info describe_model(const std::string& path, auspex_cache_type cach
 }
 
 Client::Client(const Request& request) {
+    keep_llvmpipe_from_waking_threads(request);
     const std::string cache = cache_folder();
     ProgressBar progress("loading");
     auspex_engine_desc desc = describe(request, log_);

@@ -131,6 +131,10 @@ std::optional<std::string> environment(const char* name) {
     return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
 }
 
+void set_environment(const char* name, const char* value) {
+    ::setenv(name, value, /*overwrite=*/1);
+}
+
 std::string executable_folder() {
     std::error_code error;
 #if defined(__APPLE__)

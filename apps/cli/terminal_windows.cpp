@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
 #include <io.h>
@@ -148,6 +149,10 @@ std::optional<std::string> environment(const char* name) {
     const DWORD size = GetEnvironmentVariableW(to_wide(name).c_str(), buffer, 32768);
     if (size == 0 && GetLastError() == ERROR_ENVVAR_NOT_FOUND) return std::nullopt;
     return to_utf8(std::wstring(buffer, size));
+}
+
+void set_environment(const char* name, const char* value) {
+    _putenv_s(name, value);
 }
 
 std::string executable_folder() {

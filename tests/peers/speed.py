@@ -164,6 +164,10 @@ def main():
     parser.add_argument("--files", action="store_true", help="the true shapes beside llama.cpp, too: 12 GB of files")
     parser.add_argument("--models", help="beside llama.cpp, of: " + ", ".join(PEER_MODELS))
     options = parser.parse_args()
+    names = options.models.split(",") if options.models else ["small f16", "small q4_0"]
+    unknown = [name for name in names if name not in PEER_MODELS]
+    if unknown:
+        parser.error(f"--models {unknown[0]}: expected some of " + ", ".join(PEER_MODELS))
 
     device = json.loads(run([options.program, "info", "--json"]))["devices"][0]
     is_cpu = device["kind"] == "cpu"
@@ -171,7 +175,6 @@ def main():
     llama_bench = shutil.which(os.environ.get("LLAMA_BENCH", "llama-bench"))
     print(f"{device['name']}, {device['driver']} ({device['kind']})")
     print("spread: largest less smallest sample, of the median" + ("" if llama_bench else "; llama-bench was not found") + "\n")
-    names = options.models.split(",") if options.models else ["small f16", "small q4_0"]
     if options.files:
         names += [name for name in PEER_MODELS if name not in names]
     for name in names:
