@@ -21,7 +21,7 @@ struct Tensor {
     uint32_t rows = 0;
     uint32_t cols = 0;
     uint32_t padded_cols = 0; // cols rounded up to 8; the padding is zero
-    bool tiled = false;
+    bool tiled = false;       // in tiles of shared/weight_format.h, every shard in whole ones
     std::vector<Shard> shards;
 
     uint32_t steps() const { return device_steps(dtype, cols); } // of a row; what a lane owns in turn
