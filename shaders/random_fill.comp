@@ -8,12 +8,11 @@
 
 layout(local_size_x = 64) in;
 layout(constant_id = 0) const uint WEIGHT_LAYOUT = kFormatBf16;
+#include "include/weight_layout.glsl"
 
 layout(push_constant) uniform Push { RandomFillArgs args; };
 layout(std430, binding = kRandomFillRows) writeonly buffer Rows { uvec4 rows[]; };
 
-const uint FORMAT = WEIGHT_LAYOUT & kFormatMask;
-const bool kInTiles = (WEIGHT_LAYOUT & kTiled) != 0u;
 const uint kScaleKind = SCALE_KIND(FORMAT);
 
 float codes() { return float(1u << (LOW_BITS(FORMAT) + HIGH_BITS(FORMAT))); }
@@ -73,6 +72,6 @@ void main() {
             for (uint e = 0u; e < 4u; ++e)
                 words[e] = first + e < SCALE_WORDS(FORMAT, args.steps) ? scale_word(first + e, kScaleKind == kScalesPacked ? r.x : r[e]) : 0u;
         }
-        rows[kInTiles ? TILED_ROW(FORMAT, row, args.row_vectors) + TILED_VECTOR(FORMAT, v) : i] = words;
+        rows[row_place(row, args.row_vectors) + vector_place(v)] = words;
     }
 }

@@ -9,9 +9,9 @@
     uint row0 = gl_WorkGroupID.z * ROWS;
 
     uint w_row[OUTS]; // where each begins
-    uint in_tile = row_begin(min(out0, args.n_out - OUTS), args.k_steps); // tiles hold n_out rows, a multiple of OUTS
+    uint first_in_tile = row_begin(min(out0, args.n_out - OUTS), args.k_steps); // tiles are whole, and whole teams share one
     [[unroll]] for (int o = 0; o < OUTS; ++o)
-        w_row[o] = kInTiles ? in_tile + o * TILE_VECTORS(FORMAT) : row_begin(min(out0 + o, args.n_out - 1u), args.k_steps);
+        w_row[o] = kInTiles ? first_in_tile + o * TILE_VECTORS(FORMAT) : row_begin(min(out0 + o, args.n_out - 1u), args.k_steps);
     uint x_base[ROWS];
     [[unroll]] for (int r = 0; r < ROWS; ++r)
         x_base[r] = (args.x_first_row + min(row0 + r, args.n_rows - 1u) * args.x_row_step) * args.x_row_stride;

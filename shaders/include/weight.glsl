@@ -1,16 +1,14 @@
 // Weights of one output, step by step, in every format of shared/weight_format.h. Declare the constant WEIGHT_LAYOUT and define
 // WEIGHT_BINDING before including; QUANT for the quantised formats, whose steps are four octets instead of one.
 #include "shared/weight_format.h"
+#include "include/weight_layout.glsl"
 #include "include/wide.glsl"
 
 layout(std430, binding = WEIGHT_BINDING) readonly buffer Weight { WIDE_VEC weight[]; };
 TEXEL_BUFFER(kTexelVecs + WEIGHT_BINDING, weight_texels)
 uvec4 weight_vec(uint at) { return FETCH_VEC(weight, weight_texels, at); }
 
-const uint FORMAT = WEIGHT_LAYOUT & kFormatMask;
-const bool kInTiles = (WEIGHT_LAYOUT & kTiled) != 0u;
-
-// row_begin(row, steps): where a row begins, in vectors. load_step(begin, step, steps): a step of the row that begins there.
+// row_begin(row, steps): where a row begins, in 16 bytes. load_step(begin, step, steps): a step of the row that begins there.
 #ifndef QUANT
 const uint kOctets = 1u;
 
@@ -18,15 +16,11 @@ struct WeightStep {
     uvec4 low, high; // f32 takes both
 };
 
-uint row_begin(uint row, uint steps) {
-    uint row_vectors = steps * STEP_VECTORS(FORMAT);
-    return kInTiles ? TILED_ROW(FORMAT, row, row_vectors) : row * row_vectors;
-}
+uint row_begin(uint row, uint steps) { return row_place(row, steps * STEP_VECTORS(FORMAT)); }
 
 WeightStep load_step(uint begin, uint step, uint steps) {
     WeightStep s;
-    uint vector = step * STEP_VECTORS(FORMAT);
-    uint at = begin + (kInTiles ? TILED_VECTOR(FORMAT, vector) : vector);
+    uint at = begin + vector_place(step * STEP_VECTORS(FORMAT));
     s.low = weight_vec(at);
     s.high = FORMAT == kFormatF32 ? weight_vec(at + 1u) : uvec4(0u);
     return s;
