@@ -65,9 +65,12 @@ void RoundPlanner::observe_times(const Turn& turn, double wall_ms) {
 
 void RoundPlanner::observe_outcome(LiveSequence& sequence, const DraftChoice& choice, const Outcome& outcome) {
     if (!sequence.speculation || sequence.stop != StopReason::none) return; // a stop may have cut the round short
-    const LongRunAcceptance before = long_run_;
+    const LongRun before = long_run_;
     policy_.observe(*sequence.speculation, choice, outcome.draft_len, outcome.accepted_len);
-    if (is_simulated(sequence.request)) long_run_ = before; // a coin says nothing of the pair
+    if (!is_simulated(sequence.request)) return;
+    const double tokens = long_run_.tokens_now;
+    long_run_ = before; // a coin says nothing of the pair
+    long_run_.tokens_now = tokens;
 }
 
 RoundPlanner::Report RoundPlanner::report(const LiveSequence& sequence) const {

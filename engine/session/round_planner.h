@@ -36,14 +36,14 @@ class RoundPlanner {
         std::string choice;
     };
     Report report(const LiveSequence& sequence) const;
-    const LongRunAcceptance& long_run() const { return long_run_; }
+    const LongRun& long_run() const { return long_run_; }
 
     void load(const SpeculationStore& store, const SpeculationKey& key, const Logger& log) { store.load(key, costs_, long_run_, log); }
     void save(const SpeculationStore& store, const SpeculationKey& key, const Logger& log) const { store.save(key, costs_, long_run_, log); }
 
   private:
     CostModel costs_;
-    LongRunAcceptance long_run_;
+    LongRun long_run_;
     SpeculationPolicy policy_;
     uint32_t max_draft_len_;
     bool has_draft_;

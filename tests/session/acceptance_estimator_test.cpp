@@ -13,7 +13,7 @@ TEST(SpeculationEstimator, FullAcceptanceIsALowerBound) {
     std::mt19937_64 random(7);
     for (const double alpha : {0.3, 0.6, 0.85}) {
         for (const uint32_t draft_len : {1u, 2u, 4u, 8u}) {
-            LongRunAcceptance long_run, exact; // a prior that draws nowhere
+            LongRun long_run, exact; // a prior that draws nowhere
             exact.restore(DraftClass::model, {alpha * 1e6, 1e6, 1, 1});
             AcceptanceEstimator estimator(exact);
             double estimates = 0, naive = 0; // naive: what accepted / drafted says
@@ -43,7 +43,7 @@ TEST(SpeculationEstimator, EquationOne) {
 }
 
 TEST(SpeculationEstimator, AdaptsInAFewRoundsAndKeepsClassesApart) {
-    LongRunAcceptance long_run;
+    LongRun long_run;
     AcceptanceEstimator estimator(long_run);
     for (int i = 0; i < 50; ++i) estimator.observe(DraftClass::model, 4, 4);
     EXPECT_GT(estimator.alpha(DraftClass::model), 0.95);

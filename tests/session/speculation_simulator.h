@@ -21,8 +21,8 @@ struct Device {
     double accept_ms = 0.3, overhead_ms = 0.5;
     double noise = 0.03;            // standard deviation of a time's logarithm
     double hiccup = 0;              // probability of a round that takes 5 times as long
-    double cold_ms = 0;             // of the first round of a shape
-    double recording_ms = 0;        // of the host, before it
+    double cold_ms = 0;             // of the first round of a shape, where the driver never compiled it
+    double recording_ms = 0;        // of the host, before the first round of a shape in an engine
     std::function<double(double at_ms)> slowness = {}; // none: 1
     bool has_timestamps = true;
 
@@ -53,7 +53,7 @@ struct Engine {
     explicit Engine(const CostPrior& prior, uint32_t max_draft_len = 8) : costs(prior), policy(costs, long_run, max_draft_len) {}
     Engine(const Engine&) = delete;
     CostModel costs;
-    LongRunAcceptance long_run;
+    LongRun long_run;
     SpeculationPolicy policy;
     std::set<RoundShape> warm;
 };
@@ -147,7 +147,7 @@ class Machine {
         double factor = slow * noise();
         if (std::uniform_real_distribution<double>()(random_) < device_.hiccup) factor *= 5;
         const bool is_first = engine.warm.insert(shape).second;
-        const double cold = is_first ? device_.cold_ms : 0;
+        const double cold = compiled_.insert(shape).second ? device_.cold_ms : 0;
         ObservedRound times;
         times.recording_ms = is_first ? device_.recording_ms : 0;
         times.wall_ms = device_.round_ms(shape) * factor + cold;
@@ -163,6 +163,75 @@ class Machine {
 
     Device device_;
     std::mt19937_64 random_;
+    std::set<RoundShape> compiled_; // the driver keeps them
 };
+
+struct Bed {
+    Device device;
+    CostPrior prior;
+};
+
+inline CostPrior prior_of(double target_ms, double c, bool is_cpu) {
+    const double bytes = target_ms * (is_cpu ? 10e6 : 300e6);
+    return {static_cast<uint64_t>(bytes), static_cast<uint64_t>(bytes * c), 0, 0, is_cpu};
+}
+
+inline std::vector<Bed> beds() {
+    std::vector<Bed> all;
+    const auto add = [&](const char* name, double target_ms, double c, double row, const CostPrior& prior) -> Device& {
+        all.emplace_back();
+        all.back().prior = prior;
+        Device& device = all.back().device;
+        device.name = name;
+        device.target_ms = target_ms;
+        device.c = c;
+        device.row = row;
+        return device;
+    };
+    add("lavapipe, equal precision", 1000, 0.385, 0.27, prior_of(700, 0.385, true));
+    add("lavapipe, small draft", 60, 0.12, 0.2, prior_of(60, 0.1, true));
+    add("lavapipe, costs above the prior", 60, 0.3, 0.4, prior_of(60, 0.1, true));
+    add("GPU, equal precision", 12, 0.385, 0.02, prior_of(10, 0.385, false));
+    add("GPU, 4-bit draft", 8, 0.11, 0.02, prior_of(8, 0.11, false));
+    add("GPU, slow at few rows", 8, 0.2, 0.3, prior_of(8, 0.11, false));
+    add("no timestamps", 8, 0.15, 0.04, prior_of(8, 0.11, false)).has_timestamps = false;
+    add("drifting", 20, 0.15, 0.1, prior_of(20, 0.1, true)).slowness = [](double at_ms) { return 1.5 + 0.5 * std::sin(at_ms / 3000); };
+    add("jumping", 20, 0.15, 0.1, prior_of(20, 0.1, true)).slowness = [](double at_ms) { return std::fmod(at_ms, 4000) < 2000 ? 1 : 2; };
+    Device& noisy = add("hiccups", 60, 0.15, 0.2, prior_of(60, 0.1, true));
+    noisy.noise = 0.1;
+    noisy.hiccup = 0.01;
+    return all;
+}
+
+inline Text text_of(double alpha, uint32_t prompt = 10) {
+    Text text;
+    text.prompt = prompt;
+    text.alpha = [alpha](uint32_t) { return alpha; };
+    return text;
+}
+
+inline Text changing_text() {
+    Text text;
+    text.alpha = [](uint32_t at) { return at < 300 ? 0.9 : at < 700 ? 0.05 : 0.85; };
+    return text;
+}
+
+inline Text copying_text() { // matches come and go
+    Text text;
+    text.match = [](uint32_t at) { return at % 100 < 40 ? 9u : at % 100 < 60 ? 2u : 0u; };
+    text.match_alpha = 0.8;
+    return text;
+}
+
+// A process that begins with what another one stored.
+inline void restart(Engine& engine, const std::vector<CostModel::Learnt>& learnt, const LongRun& long_run, const CostModel::Compiled& compiled = {}) {
+    for (const CostModel::Learnt& one : learnt) engine.costs.restore(one);
+    engine.costs.restore(compiled);
+    engine.long_run = long_run.of_next_run();
+}
+
+inline bool drafted(const Decoded& run) {
+    return std::any_of(run.choices.begin(), run.choices.end(), [](const DraftChoice& choice) { return choice.draft_len > 0; });
+}
 
 } // namespace auspex::simulated

@@ -17,6 +17,7 @@ constexpr double kPriorDrafts = 2;        // weight of the long run in a sequenc
 constexpr double kLongRunPriorDrafts = 6; // weight of the guesses below in the long run
 constexpr double kKnownDrafts = 100;      // tested drafts that make a long run
 constexpr double kAgedDrafts = 4;
+constexpr double kNewestRun = 0.25; // of tokens_per_run
 
 // Of pairs nobody measured: related models agree on two tokens of three; a longer match is a better proposal.
 constexpr std::array<double, kDraftClasses> kGuessedAlpha = {0.7, 0.3, 0.5, 0.7};
@@ -35,24 +36,32 @@ void AcceptanceCounts::add(uint32_t draft_len, uint32_t accepted_len, double kee
     asked = asked * keep_rounds + 1;
 }
 
-double LongRunAcceptance::alpha(DraftClass drafts) const {
+double LongRun::alpha(DraftClass drafts) const {
     const AcceptanceCounts& n = counts(drafts);
     return (n.accepted + kLongRunPriorDrafts * kGuessedAlpha[index_of(drafts)]) / (n.tested + kLongRunPriorDrafts);
 }
 
-double LongRunAcceptance::supply(DraftClass drafts) const {
+double LongRun::supply(DraftClass drafts) const {
     const AcceptanceCounts& n = counts(drafts);
     return (n.supplied + kLongRunPriorDrafts * kGuessedSupply) / (n.asked + kLongRunPriorDrafts);
 }
 
-bool LongRunAcceptance::is_known(DraftClass drafts) const { return counts(drafts).tested >= kKnownDrafts; }
+bool LongRun::is_known(DraftClass drafts) const { return counts(drafts).tested >= kKnownDrafts; }
 
-void LongRunAcceptance::observe(DraftClass drafts, uint32_t draft_len, uint32_t accepted_len) {
+void LongRun::observe(DraftClass drafts, uint32_t draft_len, uint32_t accepted_len) {
     if (drafts == DraftClass::model && draft_len == 0) return; // no room is no news
     counts_[index_of(drafts)].add(draft_len, accepted_len, kLongRunKeepDrafts, kLongRunKeepRounds);
 }
 
-AcceptanceEstimator::AcceptanceEstimator(const LongRunAcceptance& prior) {
+LongRun LongRun::of_next_run() const {
+    LongRun next = *this;
+    if (tokens_now > 0) next.tokens_per_run = tokens_per_run > 0 ? tokens_per_run + kNewestRun * (tokens_now - tokens_per_run) : tokens_now;
+    next.tokens_before += tokens_now;
+    next.tokens_now = 0;
+    return next;
+}
+
+AcceptanceEstimator::AcceptanceEstimator(const LongRun& prior) {
     for (uint32_t i = 0; i < kDraftClasses; ++i) {
         prior_alpha_[i] = prior.alpha(static_cast<DraftClass>(i));
         prior_supply_[i] = prior.supply(static_cast<DraftClass>(i));

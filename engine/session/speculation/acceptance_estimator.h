@@ -28,7 +28,7 @@ struct AcceptanceCounts {
 };
 
 // The long run of one pair of models on all texts; speculation_store keeps it.
-class LongRunAcceptance {
+class LongRun {
   public:
     double alpha(DraftClass drafts) const;
     double supply(DraftClass drafts) const;
@@ -37,6 +37,12 @@ class LongRunAcceptance {
 
     // Plain tokens that no draft was tried in leave their sequence's allowance to later ones (policy.cpp, 3).
     double savings = 0; // tokens
+
+    // Tokens that this pair has given, the only hint of how many it will give (policy.cpp, 7).
+    double tokens_before = 0;  // by earlier processes
+    double tokens_per_run = 0; // by each of those, recent ones weigh more; 0: not known
+    double tokens_now = 0;     // by this process
+    LongRun of_next_run() const; // as a later process knows it
 
     const AcceptanceCounts& counts(DraftClass drafts) const { return counts_[static_cast<uint32_t>(drafts)]; }
     void restore(DraftClass drafts, const AcceptanceCounts& counts) { counts_[static_cast<uint32_t>(drafts)] = counts; }
@@ -47,7 +53,7 @@ class LongRunAcceptance {
 
 class AcceptanceEstimator {
   public:
-    explicit AcceptanceEstimator(const LongRunAcceptance& prior);
+    explicit AcceptanceEstimator(const LongRun& prior);
 
     // The outcome of one round of this sequence. draft_len: drafts that were there to be tested, not what was asked for;
     // 0: drafts were asked for and there were none (a proposal whose match had ended).

@@ -157,16 +157,38 @@ double CostModel::catch_up_ms(uint32_t n_rows) const {
     return unit_ms() * rows_prior(n_rows) * ratio(Part::catch_up, 0);
 }
 
-CostModel::FirstUse CostModel::first_use() const {
+// Where rounds that draft were seen the others say nothing: a plain one has a model less.
+double CostModel::first_round_ms(bool is_compiled) const {
+    double sum = 0, n = 0;
+    bool drafted = false;
+    for (const auto& [shape, seen] : seen_) {
+        if (compiled_before_.shapes.contains(shape) != is_compiled) continue;
+        if (shape.draft_len > 0 && !drafted) sum = n = 0, drafted = true;
+        if ((shape.draft_len > 0) != drafted) continue;
+        sum += std::max(0.0, seen.first_round_ms - round_ms(shape));
+        n += 1;
+    }
+    return n > 0 ? sum / n : -1;
+}
+
+double CostModel::compiling_ms() const {
+    const double now = first_round_ms(false), before = compiled_before_.ms;
+    return now < 0 ? before : before < 0 ? now : (now + before) / 2;
+}
+
+CostModel::FirstUse CostModel::first_use(const RoundShape& shape) const {
     constexpr double kUnknown = std::numeric_limits<double>::infinity();
     if (seen_.empty()) return {kUnknown, kUnknown};
-    const auto n = static_cast<double>(seen_.size());
-    FirstUse mean = {0, 0};
-    for (const auto& [shape, seen] : seen_) {
-        mean.recording_ms += seen.recording_ms / n;
-        mean.compiling_ms += std::max(0.0, seen.first_round_ms - round_ms(shape)) / n;
-    }
-    return mean;
+    double recording_ms = 0;
+    for (const auto& [other, seen] : seen_) recording_ms += seen.recording_ms / static_cast<double>(seen_.size());
+    const bool is_compiled = compiled_before_.shapes.contains(shape) || seen_.contains(shape);
+    return {recording_ms + std::max(0.0, first_round_ms(true)), is_compiled ? 0 : std::max(0.0, compiling_ms())};
+}
+
+CostModel::Compiled CostModel::compiled() const {
+    Compiled all = {compiled_before_.shapes, compiling_ms()};
+    for (const auto& [shape, seen] : seen_) all.shapes.insert(shape);
+    return all;
 }
 
 double CostModel::c() const { return ratio(Part::draft, 1); }

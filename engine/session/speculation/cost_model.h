@@ -15,6 +15,7 @@
 #include <optional>
 #include <set>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace auspex {
@@ -56,12 +57,12 @@ class CostModel {
     double c() const;              // draft pass / target pass, one row each
     double v(uint32_t rows) const; // target pass of so many rows / of one
     double overhead_ms(const RoundShape& shape) const; // wall - GPU
-    // What the first use of a shape takes more than the next ones, on average; infinite: nothing was seen yet in this process.
+    // What the first use of a shape takes more than the next ones; infinite: nothing was seen yet in this process.
     struct FirstUse {
-        double recording_ms; // of the host, in every process
-        double compiling_ms; // of shaders when they first run, which many a driver keeps for later processes
+        double process_ms; // in every process: the host records, the driver loads shaders
+        double once_ms;    // where it is the first on this device: the driver compiles them, and keeps what it compiled
     };
-    FirstUse first_use() const;
+    FirstUse first_use(const RoundShape& shape) const;
     bool is_calibrated() const; // ratios are held against plain rounds, now or when they were stored
 
     // What was learnt, as it is stored.
@@ -75,6 +76,12 @@ class CostModel {
     };
     std::vector<Learnt> learnt() const;
     void restore(const Learnt& learnt); // checked numbers; less sure than when it was stored
+    struct Compiled {
+        std::set<RoundShape> shapes; // whose shaders the driver has
+        double ms = -1;              // that one more takes; < 0: not known
+    };
+    Compiled compiled() const;
+    void restore(Compiled compiled) { compiled_before_ = std::move(compiled); }
 
   private:
     struct Factor {
@@ -110,6 +117,8 @@ class CostModel {
     double accept_ratio(const RoundShape& shape) const;
     double gpu_ratio(const RoundShape& shape) const;
     const Recent& overhead(const RoundShape& shape) const;
+    double first_round_ms(bool is_compiled) const; // beyond the later ones, on average; < 0: no such shape was seen
+    double compiling_ms() const;
     void drift(); // of the ratios, in a round
     void learn(double measured_ms, double predicted_ms, const std::optional<Share>& own, double more_noise);
 
@@ -123,6 +132,7 @@ class CostModel {
         double recording_ms = 0, first_round_ms = 0; // recording: of all its recordings
     };
     std::map<RoundShape, Seen> seen_; // in this process
+    Compiled compiled_before_;        // by earlier ones
     std::set<uint32_t> seen_catch_ups_; // numbers of rows
     double noise_ = 0; // variance of one measured time's logarithm, as met so far
     uint32_t n_plain_ = 0, n_rounds_ = 0; // timed and learnt from

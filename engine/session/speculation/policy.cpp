@@ -15,9 +15,11 @@
 //     run (or this text) is known well; from then on it is an investment, written off over the tokens it serves.
 //  6. Nothing is drafted before two plain rounds were timed or stored costs were found: ratios need their denominator.
 //     Two plain rounds among every 64 or more that draft keep it fresh.
-//  7. A shape's first round is slow: it is recorded, and shaders are compiled; the plain ones tell how slow. The first drafts of
-//     an engine need about two shapes until draft_len has settled, and begin when the tokens still to come would win their
-//     recording back; what they compile serves other runs, too. After them a new shape must win back all that it takes.
+//  7. A shape's first round is slow. What that takes must be won back: the recording by the tokens that this process is
+//     still to give, the compiling of shaders, which the driver keeps, by those of this pair on this device, ever. Nobody
+//     knows either: the process may give as many as earlier ones did, and whatever gave n tokens may give n more. So no
+//     more is lost than was won or could have been. The first drafts of an engine need about two shapes until draft_len has
+//     settled; a probe of doubtful costs (4) saves for them.
 //
 // Sequences of a group share the round's time: time is counted in tokens that plain rounds of the group would give.
 #include "session/speculation/policy.h"
@@ -39,18 +41,12 @@ constexpr double kKnownDrafts = 20;      // tested in this text: its own word is
 constexpr uint32_t kWriteOffTokens = 64; // over which a catch-up is written off, or its own length if that is more
 constexpr double kBestAlpha = 0.95;      // that a probe could find
 constexpr double kKnownAccount = 5;      // tokens: of a sequence of a pair whose long run is known
-constexpr double kMostSavings = 8;       // tokens
+constexpr double kProbeSavings = 8;      // tokens, besides what catching up and first drafts take
 constexpr uint32_t kReferenceAfter = 64, kReferenceRounds = 2;
-constexpr double kFirstShapes = 2;        // recorded before draft_len has settled
-constexpr uint32_t kFirstUseTokens = 512; // of a sequence: most end before their limit
+constexpr double kFirstShapes = 2;   // recorded before draft_len has settled
+constexpr double kTypicalRun = 256;  // tokens of a process, where no earlier one is known
 
 uint32_t index_of(DraftClass drafts) { return static_cast<uint32_t>(drafts); }
-
-double tokens_to_come(std::span<const SpeculatingSequence> group) {
-    double tokens = 0;
-    for (const SpeculatingSequence& sequence : group) tokens += std::min(sequence.tokens_left, kFirstUseTokens);
-    return tokens;
-}
 
 } // namespace
 
@@ -144,9 +140,11 @@ SpeculationPolicy::Candidate SpeculationPolicy::evaluate(Group group, const Roun
         const uint32_t served = std::min(sequence.tokens_left, std::max(sequence.lag_rows, kWriteOffTokens));
         candidate.catch_up_ms += costs_.catch_up_ms(sequence.lag_rows) * std::min(1.0, expected / served);
     }
-    if (plain && candidate.n_drafting > 0 && !begun_.empty() && !begun_.contains(candidate.shape)) {
-        const CostModel::FirstUse first_use = costs_.first_use();
-        candidate.first_use_ms = (first_use.recording_ms + first_use.compiling_ms) * std::min(1.0, candidate.tokens / tokens_to_come(group));
+    if (plain && candidate.n_drafting > 0 && !begun_.contains(candidate.shape)) {
+        const CostModel::FirstUse first_use = costs_.first_use(candidate.shape);
+        const auto share = [&](double tokens) { return std::min(1.0, candidate.tokens / tokens); };
+        candidate.first_use_ms = first_use.once_ms * share(tokens_to_come_ever(group));
+        if (!begun_.empty()) candidate.first_use_ms += first_use.process_ms * share(tokens_to_come(group)); // the first are weighed by choose
     }
     return candidate;
 }
@@ -172,14 +170,29 @@ bool SpeculationPolicy::could_win(Group group, const Candidate& plain, const Can
     return best_rate(group, drafting, kBestAlpha, costs) > kBegin * plain.tokens / costs.round_ms(plain.shape);
 }
 
-double SpeculationPolicy::first_drafts_ms() const { return kFirstShapes * costs_.first_use().recording_ms; }
-
-bool SpeculationPolicy::wins_first_use_back(Group group, const Candidate& plain, const Candidate& drafting) const {
-    const double token_ms = 1 / plain.rate(), drafted_token_ms = 1 / best_rate(group, drafting, 0, costs_);
-    return tokens_to_come(group) * (token_ms - drafted_token_ms) > first_drafts_ms();
+double SpeculationPolicy::tokens_to_come(Group group) const {
+    const double run = long_run_.tokens_per_run > 0 ? long_run_.tokens_per_run : kTypicalRun;
+    double left = 0;
+    for (const SpeculatingSequence& sequence : group) left += sequence.tokens_left;
+    return std::max({1.0, long_run_.tokens_now, std::min(left, run - long_run_.tokens_now)});
 }
 
-SpeculationPolicy::Candidate SpeculationPolicy::choose(Group group, const RoundShape& base, const Candidate& plain, bool& is_probe) const {
+double SpeculationPolicy::tokens_to_come_ever(Group group) const {
+    return std::max(tokens_to_come(group), long_run_.tokens_before + long_run_.tokens_now);
+}
+
+double SpeculationPolicy::first_drafts_ms(const RoundShape& shape) const {
+    const CostModel::FirstUse first_use = costs_.first_use(shape);
+    return kFirstShapes * (first_use.process_ms + first_use.once_ms);
+}
+
+bool SpeculationPolicy::wins_first_use_back(Group group, const Candidate& plain, const Candidate& drafting) const {
+    const CostModel::FirstUse first_use = costs_.first_use(drafting.shape);
+    const double token_ms = 1 / plain.rate(), drafted_token_ms = 1 / best_rate(group, drafting, 0, costs_);
+    return token_ms - drafted_token_ms > kFirstShapes * (first_use.process_ms / tokens_to_come(group) + first_use.once_ms / tokens_to_come_ever(group));
+}
+
+SpeculationPolicy::Candidate SpeculationPolicy::choose(Group group, const RoundShape& base, const Candidate& plain, bool& is_probe) {
     is_probe = false;
     if (!costs_.is_calibrated()) return plain;
     for (SpeculatingSequence& sequence : group) sequence.is_excused = reference_is_due();
@@ -200,12 +213,18 @@ SpeculationPolicy::Candidate SpeculationPolicy::choose(Group group, const RoundS
     is_probe = best.n_drafting == 0;
     const Candidate drafting = evaluate(group, base, is_probe || best.model, is_probe ? 1 : best.draft_len, &plain, is_probe);
     const auto spends_savings = [](const SpeculatingSequence& sequence) { return sequence.state->spends_savings; };
-    const bool is_saved_for = is_probe && std::isfinite(first_drafts_ms()) && // plain rounds came before, to be compared with
-                              (long_run_.savings >= kMostSavings || std::any_of(group.begin(), group.end(), spends_savings)) &&
+    const double first_ms = first_drafts_ms(drafting.shape); // infinite before the first plain round, to be compared with
+    if (is_probe && std::isfinite(first_ms)) {
+        probe_savings_ = kProbeSavings + (begun_.empty() ? first_ms * plain.rate() : 0);
+        for (const SpeculatingSequence& sequence : group) probe_savings_ += catch_up_loss(sequence, 1 / plain.rate(), is_probe);
+    }
+    const bool is_saved_for = is_probe && std::isfinite(first_ms) &&
+                              (long_run_.savings >= probe_savings_ || std::any_of(group.begin(), group.end(), spends_savings)) &&
                               could_win(group, plain, drafting, untaught_);
     const bool wins = drafting.n_drafting > 0 && (!is_probe || is_saved_for || could_win(group, plain, drafting, costs_));
     const bool is_too_short = wins && begun_.empty() && !is_saved_for && !wins_first_use_back(group, plain, drafting);
-    for (SpeculatingSequence& sequence : group) sequence.state->is_too_short |= is_too_short;
+    for (SpeculatingSequence& sequence : group)
+        if (is_too_short) sequence.state->unwon_ms = first_ms;
     if (wins && !is_too_short) return drafting;
     is_probe = false;
     return plain;
@@ -213,7 +232,7 @@ SpeculationPolicy::Candidate SpeculationPolicy::choose(Group group, const RoundS
 
 void SpeculationPolicy::earn(SequenceSpeculation& state, uint32_t tokens_left) const {
     const double tokens = state.began ? state.n_tokens : std::min<double>(kFirstTokens, tokens_left);
-    if (!state.began) state.account = long_run_.is_known(DraftClass::model) ? kKnownAccount : long_run_.savings;
+    if (!state.began) state.account = long_run_.is_known(DraftClass::model) ? kKnownAccount : std::min(kProbeSavings, long_run_.savings);
     state.began = true;
     const double gain = std::max(0.0, kAllowance * tokens - state.allowance);
     state.allowance += gain;
@@ -253,7 +272,7 @@ void SpeculationPolicy::commit(Group group, const Candidate& chosen, const Candi
     for (SpeculatingSequence& sequence : group) {
         SequenceSpeculation& state = *sequence.state;
         const DraftChoice& choice = sequence.choice;
-        if (is_probe && choice.is_automatic && long_run_.savings >= kMostSavings) {
+        if (is_probe && choice.is_automatic && long_run_.savings >= probe_savings_) {
             long_run_.savings = 0;
             state.spends_savings = true;
         }
@@ -309,8 +328,9 @@ RoundPlan SpeculationPolicy::decide(Group group, uint32_t batch, bool transforms
 
 void SpeculationPolicy::observe(SequenceSpeculation& state, const DraftChoice& choice, uint32_t draft_len, uint32_t accepted_len) {
     state.n_tokens += accepted_len + 1;
+    long_run_.tokens_now += accepted_len + 1;
     if (choice.draft_len == 0 && state.began && state.estimator.evidence(DraftClass::model) == 0)
-        long_run_.savings = std::min(kMostSavings, long_run_.savings + kAllowance);
+        long_run_.savings = std::max(long_run_.savings, std::min(probe_savings_, long_run_.savings + kAllowance));
     if (choice.draft_len == 0 || choice.catch_up) return;
     state.estimator.observe(choice.drafts, draft_len, accepted_len);
     long_run_.observe(choice.drafts, draft_len, accepted_len);
@@ -332,7 +352,7 @@ SpeculationPolicy::Summary SpeculationPolicy::summary(const SequenceSpeculation&
     if (source == static_cast<size_t>(DraftSource::none)) {
         const double needed = costs_.c() + costs_.v(2) - 1; // of one draft: what it costs more than it can give
         if (needed >= kBestAlpha) say("plain: a draft costs too much (c %.2f, v(2) %.2f)", costs_.c(), costs_.v(2));
-        else if (begun_.empty() && state.is_too_short) say("plain: too few tokens to win back what first drafts take (%.0f ms)", first_drafts_ms());
+        else if (begun_.empty() && state.unwon_ms > 0) say("plain: too few tokens to win back what first drafts take (%.0f ms)", state.unwon_ms);
         else if (estimator.evidence(DraftClass::model) > 0) say("plain: drafts accepted too rarely (α %.2f)", alpha);
         else say("%s", "plain: no draft was worth a try");
     } else {

@@ -23,7 +23,7 @@ struct DraftChoice {
 
 // What the policy remembers of one sequence; the owner of the sequence keeps it.
 struct SequenceSpeculation {
-    explicit SequenceSpeculation(const LongRunAcceptance& prior) : estimator(prior) {}
+    explicit SequenceSpeculation(const LongRun& prior) : estimator(prior) {}
 
     AcceptanceEstimator estimator;
     double account = 0;    // tokens that speculation may still lose
@@ -31,7 +31,7 @@ struct SequenceSpeculation {
     double charge = 0;     // of the last round that drafted, in tokens
     uint32_t n_tokens = 0; // given by rounds that were read
     bool began = false, catching_up = false;
-    bool is_too_short = false;   // it would not have won back what the engine's first drafts take
+    double unwon_ms = 0;         // what the engine's first drafts take, where it would not have won that back
     bool spends_savings = false; // on the probe under way
     struct Pause { // of one class of drafts, in rounds without it
         uint32_t left = 0, next = 0;
@@ -72,7 +72,7 @@ struct RoundPlan {
 class SpeculationPolicy {
   public:
     // Costs and long run belong to the engine and outlive this.
-    SpeculationPolicy(const CostModel& costs, LongRunAcceptance& long_run, uint32_t max_draft_len)
+    SpeculationPolicy(const CostModel& costs, LongRun& long_run, uint32_t max_draft_len)
         : costs_(costs), untaught_(costs.untaught()), long_run_(long_run), max_draft_len_(max_draft_len) {}
 
     // batch: slots that the round's recording has. Fills in every sequence's choice. Call once for every round that is
@@ -104,10 +104,12 @@ class SpeculationPolicy {
     // Fills in the group's choices. plain: what a draft's cost is held against.
     Candidate evaluate(Group group, const RoundShape& base, bool model, uint32_t draft_len, const Candidate* plain,
                        bool is_probe) const;
-    Candidate choose(Group group, const RoundShape& base, const Candidate& plain, bool& is_probe) const;
+    Candidate choose(Group group, const RoundShape& base, const Candidate& plain, bool& is_probe);
     double best_rate(Group group, const Candidate& drafting, double least_alpha, const CostModel& costs) const;
     bool could_win(Group group, const Candidate& plain, const Candidate& drafting, const CostModel& costs) const; // with good drafts
-    double first_drafts_ms() const; // recording of what an engine's first drafts need
+    double tokens_to_come(Group group) const;      // in this process
+    double tokens_to_come_ever(Group group) const; // on this device
+    double first_drafts_ms(const RoundShape& shape) const; // what an engine's first drafts take, of such a shape and the next
     bool wins_first_use_back(Group group, const Candidate& plain, const Candidate& drafting) const;
     double catch_up_loss(const SpeculatingSequence& sequence, double token_ms, bool is_probe) const; // in tokens
     uint32_t longest(const SequenceSpeculation& state, DraftClass drafts) const;
@@ -119,12 +121,13 @@ class SpeculationPolicy {
 
     const CostModel& costs_;
     const CostModel untaught_;
-    LongRunAcceptance& long_run_;
+    LongRun& long_run_;
     uint32_t max_draft_len_;
     bool last_model_ = false; // of the round before, for hysteresis
     uint32_t last_draft_len_ = 0;
     uint32_t since_plain_ = 0, plain_run_ = 0; // rounds
     double last_speedup_ = 1;                  // expected of the last round that drafted
+    double probe_savings_ = 0;                 // tokens, that a probe of doubtful costs takes
     std::set<RoundShape> begun_;               // that draft, by this engine, of fixed draft_len, too
 };
 

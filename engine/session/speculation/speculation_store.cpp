@@ -1,5 +1,6 @@
 // An entry: "costs": [[part, index, factor, variance], …], "acceptance": [[accepted, tested, supplied, asked], …],
-// "savings": …. Every number is held against its range.
+// "savings": …, "tokens": [given, per run], "compiled": [[model, proposals, draft_len, batch, transforms], …],
+// "compiling_ms": …. Every number is held against its range.
 #include "session/speculation/speculation_store.h"
 
 #include <algorithm>
@@ -15,7 +16,8 @@ using nlohmann::json;
 
 constexpr size_t kMaxCosts = 256; // of an entry
 constexpr uint32_t kMaxIndex = 1024; // rows, batch
-constexpr double kMaxFactor = 1e4, kMaxVariance = 4, kMaxCount = 1e6, kMaxSavings = 8;
+constexpr size_t kMaxShapes = 512;
+constexpr double kMaxFactor = 1e4, kMaxVariance = 4, kMaxCount = 1e6, kMaxTokens = 1e12, kMaxMs = 1e7;
 
 std::optional<double> number(const json& value, double low, double high) {
     if (!value.is_number()) return std::nullopt;
@@ -55,9 +57,21 @@ std::optional<AcceptanceCounts> read_counts(const json& value) {
     return AcceptanceCounts{n[0], n[1], n[2], n[3]};
 }
 
+std::optional<RoundShape> read_shape(const json& value) {
+    if (!is_list(value, 5, 5)) return std::nullopt;
+    uint32_t n[5];
+    for (size_t i = 0; i < 5; ++i) {
+        const bool is_flag = i < 2 || i == 4;
+        if (!value[i].is_number_unsigned() || value[i].get<uint64_t>() > (is_flag ? 1 : kMaxIndex)) return std::nullopt;
+        n[i] = value[i].get<uint32_t>();
+    }
+    return RoundShape{n[0] == 1, n[1] == 1, n[2], n[3], n[4] == 1};
+}
+
 // All of an entry or nothing of it.
-bool read_entry(const json& entry, CostModel& costs, LongRunAcceptance& long_run) {
-    if (!entry.contains("costs") || !entry.contains("acceptance") || !entry.contains("savings")) return false;
+bool read_entry(const json& entry, CostModel& costs, LongRun& long_run) {
+    for (const char* name : {"costs", "acceptance", "savings", "tokens", "compiled", "compiling_ms"})
+        if (!entry.contains(name)) return false;
     if (!is_list(entry["costs"], 0, kMaxCosts) || !is_list(entry["acceptance"], kDraftClasses, kDraftClasses)) return false;
     std::vector<CostModel::Learnt> learnt;
     for (const json& value : entry["costs"]) {
@@ -65,22 +79,33 @@ bool read_entry(const json& entry, CostModel& costs, LongRunAcceptance& long_run
         if (!cost) return false;
         learnt.push_back(*cost);
     }
-    LongRunAcceptance read;
+    LongRun read;
     for (uint32_t i = 0; i < kDraftClasses; ++i) {
         const auto counts = read_counts(entry["acceptance"][i]);
         if (!counts) return false;
         read.restore(static_cast<DraftClass>(i), *counts);
     }
-    const auto savings = number(entry["savings"], 0, kMaxSavings);
-    if (!savings) return false;
+    if (!is_list(entry["tokens"], 2, 2) || !is_list(entry["compiled"], 0, kMaxShapes)) return false;
+    const auto savings = number(entry["savings"], 0, kMaxTokens), compiling_ms = number(entry["compiling_ms"], -1, kMaxMs);
+    const auto given = number(entry["tokens"][0], 0, kMaxTokens), per_run = number(entry["tokens"][1], 0, kMaxTokens);
+    if (!savings || !compiling_ms || !given || !per_run) return false;
     read.savings = *savings;
+    read.tokens_before = *given;
+    read.tokens_per_run = *per_run;
+    CostModel::Compiled compiled = {{}, *compiling_ms};
+    for (const json& value : entry["compiled"]) {
+        const auto shape = read_shape(value);
+        if (!shape) return false;
+        compiled.shapes.insert(*shape);
+    }
     long_run = read;
     for (const CostModel::Learnt& cost : learnt) costs.restore(cost);
+    costs.restore(std::move(compiled));
     return true;
 }
 
-json write_entry(const CostModel& costs, const LongRunAcceptance& long_run) {
-    json list = json::array(), acceptance = json::array();
+json write_entry(const CostModel& costs, const LongRun& long_run) {
+    json list = json::array(), acceptance = json::array(), shapes = json::array();
     for (const CostModel::Learnt& cost : costs.learnt())
         if (list.size() < kMaxCosts)
             list.push_back({static_cast<uint32_t>(cost.part), cost.index, std::clamp(cost.factor, 1 / kMaxFactor, kMaxFactor),
@@ -89,12 +114,22 @@ json write_entry(const CostModel& costs, const LongRunAcceptance& long_run) {
         const AcceptanceCounts& n = long_run.counts(static_cast<DraftClass>(i));
         acceptance.push_back({n.accepted, n.tested, n.supplied, n.asked});
     }
-    return {{"costs", list}, {"acceptance", acceptance}, {"savings", long_run.savings}};
+    const CostModel::Compiled compiled = costs.compiled();
+    for (const RoundShape& shape : compiled.shapes)
+        if (shapes.size() < kMaxShapes)
+            shapes.push_back({uint32_t(shape.model), uint32_t(shape.proposals), shape.draft_len, shape.batch, uint32_t(shape.transforms)});
+    const LongRun next = long_run.of_next_run();
+    return {{"costs", list},
+            {"acceptance", acceptance},
+            {"savings", std::min(kMaxTokens, next.savings)},
+            {"tokens", {std::min(kMaxTokens, next.tokens_before), std::min(kMaxTokens, next.tokens_per_run)}},
+            {"compiled", shapes},
+            {"compiling_ms", std::clamp(compiled.ms, -1.0, kMaxMs)}};
 }
 
 } // namespace
 
-bool SpeculationStore::load(const SpeculationKey& key, CostModel& costs, LongRunAcceptance& long_run, const Logger& log) const try {
+bool SpeculationStore::load(const SpeculationKey& key, CostModel& costs, LongRun& long_run, const Logger& log) const try {
     const auto entry = file_.find(fields(key), log);
     if (!entry) return false;
     if (read_entry(*entry, costs, long_run)) return true;
@@ -105,7 +140,7 @@ bool SpeculationStore::load(const SpeculationKey& key, CostModel& costs, LongRun
     return false;
 }
 
-void SpeculationStore::save(const SpeculationKey& key, const CostModel& costs, const LongRunAcceptance& long_run, const Logger& log) const try {
+void SpeculationStore::save(const SpeculationKey& key, const CostModel& costs, const LongRun& long_run, const Logger& log) const try {
     if (costs.is_calibrated()) file_.put(fields(key), write_entry(costs, long_run), log);
 } catch (const std::exception& error) {
     log(LogLevel::warning, path() + ": " + in_quotes(error.what()));

@@ -22,9 +22,9 @@ class SpeculationStore {
         : file_(folder.empty() ? "" : folder + "/speculation.json", 256 << 10, "what was learnt about speculation") {}
 
     // False: nothing usable is stored for the key; then neither is changed.
-    bool load(const SpeculationKey& key, CostModel& costs, LongRunAcceptance& long_run, const Logger& log) const;
+    bool load(const SpeculationKey& key, CostModel& costs, LongRun& long_run, const Logger& log) const;
     // Entries of other keys stay, up to a bound; the oldest go first.
-    void save(const SpeculationKey& key, const CostModel& costs, const LongRunAcceptance& long_run, const Logger& log) const;
+    void save(const SpeculationKey& key, const CostModel& costs, const LongRun& long_run, const Logger& log) const;
 
     const std::string& path() const { return file_.path(); }
 

@@ -1,0 +1,160 @@
+// What rounds cost, learnt from rounds: noise, hiccups, cold shaders and drift do not spoil it.
+#include "session/speculation_simulator.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace auspex {
+namespace {
+
+using namespace simulated;
+using simulated::Device;
+using simulated::Engine;
+
+TEST(SpeculationCosts, UnseenShapesScaleWithTheMachine) {
+    const Bed bed = beds()[1];
+    Engine engine(bed.prior);
+    Machine(bed.device, 3).decode(engine, text_of(0.8), 300, {});
+    EXPECT_NEAR(engine.costs.c(), bed.device.c, 0.15 * bed.device.c);
+    for (const uint32_t rows : {2u, 3u, 5u, 7u}) EXPECT_NEAR(engine.costs.v(rows), bed.device.v(rows), 0.12 * bed.device.v(rows)) << rows;
+    const RoundShape unseen = {.model = true, .draft_len = 7};
+    const double before = engine.costs.round_ms(unseen);
+    for (int i = 0; i < 30; ++i) {
+        const double slow = 2;
+        engine.costs.observe({}, {0, bed.device.target_ms * slow, bed.device.accept_ms * slow, bed.device.round_ms({}) * slow});
+    }
+    EXPECT_NEAR(engine.costs.round_ms(unseen) / before, 2, 0.25) << "only plain rounds were seen to be slower";
+    EXPECT_NEAR(engine.costs.plain_ms(1), 2 * bed.device.round_ms({}), 0.1 * 2 * bed.device.round_ms({}));
+}
+
+TEST(SpeculationCosts, OneHiccupAndAColdShaderAreNotLearnt) {
+    CostModel costs(prior_of(50, 0.2, false));
+    const RoundShape drafted = {.model = true, .draft_len = 4};
+    for (int i = 0; i < 10; ++i) costs.observe({}, {0, 50, 0.5, 51});
+    costs.observe(drafted, {40, 415, 0.5, 460}); // 360 ms of shader compilation
+    const double before = costs.round_ms(drafted), plain = costs.plain_ms(1);
+    EXPECT_LT(before, 150);
+    for (int i = 0; i < 10; ++i) costs.observe(drafted, {41, 55, 0.5, 97});
+    costs.observe(drafted, {41, 800, 0.5, 900});
+    EXPECT_NEAR(costs.round_ms(drafted), 97, 8);
+    EXPECT_NEAR(costs.plain_ms(1), plain, 0.1 * plain);
+    EXPECT_NEAR(costs.overhead_ms({}), 0.5, 0.2);
+    costs.observe({}, {0, 500, 5, 510});
+    EXPECT_NEAR(costs.plain_ms(1), plain, 0.1 * plain);
+    EXPECT_NEAR(costs.round_ms(drafted), 97, 8);
+    costs.observe(drafted, {NAN, INFINITY, -1, NAN});
+    EXPECT_NEAR(costs.round_ms(drafted), 97, 8);
+}
+
+// Two in a row, so that they look like a change.
+TEST(SpeculationCosts, ColdCatchUpsAreNotLearnt) {
+    CostModel costs(prior_of(50, 0.2, false));
+    for (int i = 0; i < 10; ++i) costs.observe({}, {0, 50, 0.5, 51});
+    const double before = costs.catch_up_ms(16);
+    for (const uint32_t n_rows : {16u, 64u}) costs.observe_catch_up(n_rows, 25 * costs.catch_up_ms(n_rows));
+    EXPECT_EQ(costs.catch_up_ms(16), before);
+    for (int i = 0; i < 10; ++i) costs.observe_catch_up(16, 1.5 * before);
+    EXPECT_NEAR(costs.catch_up_ms(16), 1.5 * before, 0.1 * before);
+}
+
+// Else a few slow rounds of one draft would forbid the long drafts that are known to pay, which begin as short ones.
+TEST(SpeculationCosts, FewerRowsNeverCostMore) {
+    CostModel costs(prior_of(50, 0.2, false));
+    for (const auto& [rows, factor] : {std::pair{2u, 1.8}, {3u, 0.7}, {5u, 1.0}, {9u, 1.3}}) costs.restore({CostModel::Part::verify, rows, factor, 0.01});
+    for (uint32_t rows = 1; rows < 12; ++rows) EXPECT_LE(costs.v(rows), costs.v(rows + 1)) << rows;
+    EXPECT_GE(costs.v(2), 1);
+    const double five = costs.v(5), nine = costs.v(9);
+    EXPECT_LT(costs.v(3), five);
+    EXPECT_LT(five, nine);
+}
+
+// Plain rounds come among drafting ones: what differs from one to the other again and again is not the machine's speed.
+TEST(SpeculationCosts, WrongRatiosAreCorrectedWhereShapesChange) {
+    const Bed bed = beds()[1];
+    const Device& device = bed.device;
+    for (const double wrong : {0.6, 1.25, 1.8}) {
+        Engine engine(bed.prior);
+        Machine machine(device, 3);
+        machine.decode(engine, text_of(0.9), 600, {.fixed = 3});
+        machine.decode(engine, text_of(0.9), 10, {.fixed = 0});
+        CostModel costs(bed.prior);
+        for (CostModel::Learnt one : engine.costs.learnt()) {
+            if (one.part == CostModel::Part::verify || one.part == CostModel::Part::draft) one.factor *= wrong;
+            costs.restore(one);
+        }
+        const RoundShape drafted = {.model = true, .draft_len = 3};
+        const auto observe = [&](const RoundShape& shape) {
+            costs.observe(shape, {device.draft_ms(shape), device.target_ms * device.v(shape.rows()), device.accept_ms, device.round_ms(shape)});
+        };
+        for (int turn = 0; turn < 10; ++turn) {
+            for (int i = 0; i < 64; ++i) observe(drafted);
+            for (int i = 0; i < 2; ++i) observe({});
+        }
+        EXPECT_NEAR(costs.c(), device.c, 0.1 * device.c) << wrong;
+        EXPECT_NEAR(costs.v(4), device.v(4), 0.1 * device.v(4)) << wrong;
+    }
+}
+
+TEST(SpeculationCosts, DraftsWithTransformsHaveCostsOfTheirOwn) {
+    CostModel costs(prior_of(50, 0.2, false));
+    const RoundShape drafted = {.model = true, .draft_len = 4}, transformed = {.model = true, .draft_len = 4, .transforms = true};
+    for (int i = 0; i < 20; ++i) costs.observe({}, {0, 50, 0.5, 51});
+    for (int i = 0; i < 20; ++i) costs.observe(drafted, {41, 55, 0.5, 97});
+    EXPECT_NEAR(costs.round_ms(transformed), 97, 15) << "unseen";
+    for (int i = 0; i < 20; ++i) costs.observe(transformed, {60, 55, 2, 118});
+    for (int i = 0; i < 4; ++i) costs.observe({}, {0, 50, 0.5, 51});
+    EXPECT_NEAR(costs.round_ms(drafted), 97, 6);
+    EXPECT_NEAR(costs.round_ms(transformed), 118, 6);
+    EXPECT_NEAR(costs.plain_ms(1), 51, 3);
+}
+
+TEST(SpeculationCosts, PlainRoundsSayNothingOfDrafts) {
+    const Bed bed = beds()[1];
+    Engine before(bed.prior), engine(bed.prior);
+    Machine(bed.device, 3).decode(before, text_of(0.9), 600, {});
+    restart(engine, before.costs.learnt(), before.long_run);
+    for (int i = 0; i < 300; ++i) engine.costs.observe({}, {0, 2 * bed.device.target_ms, 9 * bed.device.accept_ms, 3 * bed.device.round_ms({})});
+    EXPECT_NEAR(engine.costs.c(), before.costs.c(), 1e-9);
+    for (const uint32_t rows : {2u, 4u, 9u}) EXPECT_NEAR(engine.costs.v(rows), before.costs.v(rows), 1e-9);
+}
+
+// In every process, or once on a device: a later process knows which shaders the driver has, and what one shape more takes.
+TEST(SpeculationCosts, FirstUsesAreToldApart) {
+    const RoundShape plain, short_drafts = {.model = true, .draft_len = 1}, long_drafts = {.model = true, .draft_len = 4};
+    CostModel costs(prior_of(50, 0.2, false));
+    EXPECT_FALSE(std::isfinite(costs.first_use(plain).process_ms)) << "nothing was seen";
+    EXPECT_LT(costs.compiled().ms, 0);
+    costs.observe(plain, {0, 450, 0.5, 451, 30});
+    for (int i = 0; i < 50; ++i) costs.observe(plain, {0, 50, 0.5, 51});
+    EXPECT_NEAR(costs.first_use(long_drafts).process_ms, 30, 1e-9);
+    EXPECT_NEAR(costs.first_use(long_drafts).once_ms, 400, 10) << "as the plain round";
+    EXPECT_EQ(costs.first_use(plain).once_ms, 0);
+    costs.observe(short_drafts, {11, 1000, 0.5, 1012, 50});
+    for (int i = 0; i < 50; ++i) costs.observe(short_drafts, {11, 52, 0.5, 64});
+    EXPECT_NEAR(costs.first_use(long_drafts).process_ms, 40, 1e-9);
+    EXPECT_NEAR(costs.first_use(long_drafts).once_ms, 948, 20) << "as the one that drafts, too";
+
+    CostModel later(prior_of(50, 0.2, false));
+    later.restore(costs.compiled());
+    EXPECT_FALSE(std::isfinite(later.first_use(plain).process_ms));
+    later.observe(plain, {0, 56, 0.5, 57, 20});
+    for (int i = 0; i < 50; ++i) later.observe(plain, {0, 50, 0.5, 51});
+    EXPECT_NEAR(later.first_use(short_drafts).process_ms, 26, 2) << "recorded, and loaded";
+    EXPECT_EQ(later.first_use(short_drafts).once_ms, 0) << "the driver has it";
+    EXPECT_NEAR(later.first_use(long_drafts).once_ms, 948, 20);
+    EXPECT_EQ(later.compiled().shapes, (std::set<RoundShape>{plain, short_drafts}));
+}
+
+TEST(SpeculationCosts, FollowsASlowDrift) {
+    CostModel costs(prior_of(50, 0.2, false));
+    double slow = 1;
+    for (int i = 0; i < 250; ++i) {
+        if (i >= 100) slow *= 1.01;
+        costs.observe({}, {0, 50 * slow, 0.5 * slow, 51 * slow});
+        if (i >= 10) { EXPECT_NEAR(costs.plain_ms(1), 51 * slow, 0.1 * 51 * slow) << i; }
+    }
+}
+
+} // namespace
+} // namespace auspex
