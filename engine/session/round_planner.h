@@ -26,7 +26,7 @@ class RoundPlanner {
 
     // A round, with what was planned for its entries, took this long; wall_ms: since the GPU was free for it.
     void observe_times(const Turn& turn, double wall_ms);
-    void observe_catch_up(const Turn& turn) { costs_.observe_catch_up(turn.key.rows, turn.verify_ms); }
+    void observe_catch_up(const Turn& turn) { costs_.observe_catch_up(turn.key.rows, turn.verify_ms, turn.recording_ms); }
     void observe_outcome(LiveSequence& sequence, const DraftChoice& choice, const Outcome& outcome);
 
     // For a sequence's summary: draft pass and verify pass of its usual round / plain target pass, the speed-up over plain

@@ -100,7 +100,7 @@ class Machine {
                 known_at = at;
                 const uint32_t rows = text.prompt + at - draft_rows;
                 const double ms = device_.catch_up_ms(rows) * slowness(run.ms) * noise();
-                engine.costs.observe_catch_up(rows, ms);
+                engine.costs.observe_catch_up(rows, ms, 0);
                 run.ms += ms;
                 run.draft_rows_replayed += rows;
                 draft_rows = text.prompt + at;
@@ -224,9 +224,9 @@ inline Text copying_text() { // matches come and go
 }
 
 // A process that begins with what another one stored.
-inline void restart(Engine& engine, const std::vector<CostModel::Learnt>& learnt, const LongRun& long_run, const CostModel::Compiled& compiled = {}) {
+inline void restart(Engine& engine, const std::vector<CostModel::Learnt>& learnt, const LongRun& long_run, const CostModel::FirstUses& first_uses = {}) {
     for (const CostModel::Learnt& one : learnt) engine.costs.restore(one);
-    engine.costs.restore(compiled);
+    engine.costs.restore(first_uses);
     engine.long_run = long_run.of_next_run();
 }
 

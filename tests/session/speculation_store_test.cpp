@@ -51,8 +51,9 @@ TEST_F(SpeculationStoreTest, RoundTrip) {
     EXPECT_NEAR(again.costs.c(), engine.costs.c(), 1e-9);
     for (uint32_t rows = 1; rows <= 9; ++rows) EXPECT_NEAR(again.costs.v(rows), engine.costs.v(rows), 1e-9);
     EXPECT_NEAR(again.long_run.alpha(DraftClass::model), engine.long_run.alpha(DraftClass::model), 1e-9);
-    EXPECT_EQ(again.costs.compiled().shapes, engine.costs.compiled().shapes);
-    EXPECT_NEAR(again.costs.compiled().ms, engine.costs.compiled().ms, 1e-9);
+    EXPECT_EQ(again.costs.first_uses().compiled, engine.costs.first_uses().compiled);
+    EXPECT_NEAR(again.costs.first_uses().compiling, engine.costs.first_uses().compiling, 1e-9);
+    EXPECT_NEAR(again.costs.first_uses().set_up, engine.costs.first_uses().set_up, 1e-9);
     EXPECT_EQ(again.long_run.tokens_before, engine.long_run.tokens_now);
     EXPECT_EQ(again.long_run.tokens_per_run, engine.long_run.tokens_now);
     for (const auto& file : std::filesystem::directory_iterator(folder)) EXPECT_EQ(file.path().filename(), "speculation.json");
@@ -97,7 +98,7 @@ TEST_F(SpeculationStoreTest, HostileFilesAreLeftBehind) {
         "", "{", "[]", "null", std::string(1000, '['), good.substr(0, good.size() / 2), std::string(300 << 10, ' ') + good,
         with("\"format\":1", "\"format\":2"), with("\"acceptance\":[[", "\"acceptance\":[[1e9,"), with("\"savings\":", "\"savings\":-1,\"x\":"),
         with("\"tokens\":[", "\"tokens\":[-1,0],\"x\":["), with("\"tokens\":[", "\"tokens\":[1e300,0],\"x\":["), with("\"tokens\":[", "\"tokens\":[1,2,"),
-        with("\"compiling_ms\":", "\"compiling_ms\":-2,\"x\":"), with("\"compiled\":[[", "\"compiled\":[[2,0,0,1,0],["),
+        with("\"compiling\":", "\"compiling\":-2,\"x\":"), with("\"set_up\":", "\"set_up\":null,\"x\":"), with("\"compiled\":[[", "\"compiled\":[[2,0,0,1,0],["),
         with("\"compiled\":[[", "\"compiled\":[[0,0,-1,1,0],["), with("\"compiled\":[[", "\"compiled\":[[0,0,4294967297,1,0],["), with("\"compiled\":[[", "\"compiled\":[[0,0],["),
         with("\"savings\":", "\"savings\":1e300,\"x\":"), with(first, "0,0,1e308,0.1"), with(first, "0,0,-1,0.1"), with(first, "99,1,1,0.1"),
         with(first, "1,4294967295,1,0.1"), with(first, "1,2.5,1,0.1"), with(first, "1,0,1,0.1"), with(first, "1,2,\"x\",0.1"),

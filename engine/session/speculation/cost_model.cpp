@@ -26,7 +26,12 @@ constexpr double kNoise = 0.08, kLeastNoise = 0.04, kMostNoise = 0.3; // of one 
 constexpr double kAcceptNoise = 0.25;                                 // of short times, besides
 constexpr double kOutlier = 3.5; // sigmas; one is passed over, two in a row are a change
 
+constexpr double kFirstShapes = 2; // that drafts need before draft_len has settled
+
 double square(double x) { return x * x; }
+
+// What was known and what this process met; < 0: nothing.
+double blended(double before, double now) { return now < 0 ? before : before < 0 ? now : (now + before) / 2; }
 
 } // namespace
 
@@ -162,18 +167,24 @@ double CostModel::first_round_ms(bool is_compiled) const {
     double sum = 0, n = 0;
     bool drafted = false;
     for (const auto& [shape, seen] : seen_) {
-        if (compiled_before_.shapes.contains(shape) != is_compiled) continue;
+        if (before_.compiled.contains(shape) != is_compiled) continue;
         if (shape.draft_len > 0 && !drafted) sum = n = 0, drafted = true;
         if ((shape.draft_len > 0) != drafted) continue;
-        sum += std::max(0.0, seen.first_round_ms - round_ms(shape));
+        sum += std::max(0.0, seen.first_round_ms * pace() - round_ms(shape));
         n += 1;
     }
     return n > 0 ? sum / n : -1;
 }
 
-double CostModel::compiling_ms() const {
-    const double now = first_round_ms(false), before = compiled_before_.ms;
-    return now < 0 ? before : before < 0 ? now : (now + before) / 2;
+double CostModel::pace() const { return n_units_ > 0 ? unit_ms() / std::exp(sum_log_units_ / n_units_) : 1; }
+
+double CostModel::compiling_ms() const { return blended(before_.compiling * unit_ms(), first_round_ms(false)); }
+
+double CostModel::set_up_ms() const {
+    double recording_ms = 0, n = 0;
+    for (const auto& [shape, seen] : seen_)
+        if (shape.draft_len > 0) recording_ms += seen.recording_ms, n += 1;
+    return blended(before_.set_up * unit_ms(), n > 0 ? (kFirstShapes * recording_ms / n + catch_up_recording_ms_) * pace() : -1);
 }
 
 CostModel::FirstUse CostModel::first_use(const RoundShape& shape) const {
@@ -181,13 +192,19 @@ CostModel::FirstUse CostModel::first_use(const RoundShape& shape) const {
     if (seen_.empty()) return {kUnknown, kUnknown};
     double recording_ms = 0;
     for (const auto& [other, seen] : seen_) recording_ms += seen.recording_ms / static_cast<double>(seen_.size());
-    const bool is_compiled = compiled_before_.shapes.contains(shape) || seen_.contains(shape);
-    return {recording_ms + std::max(0.0, first_round_ms(true)), is_compiled ? 0 : std::max(0.0, compiling_ms())};
+    const bool is_compiled = before_.compiled.contains(shape) || seen_.contains(shape);
+    return {recording_ms * pace() + std::max(0.0, first_round_ms(true)), is_compiled ? 0 : std::max(0.0, compiling_ms())};
 }
 
-CostModel::Compiled CostModel::compiled() const {
-    Compiled all = {compiled_before_.shapes, compiling_ms()};
-    for (const auto& [shape, seen] : seen_) all.shapes.insert(shape);
+CostModel::FirstUse CostModel::first_drafts(const RoundShape& shape) const {
+    const FirstUse one = first_use(shape);
+    const double known_ms = set_up_ms();
+    return {known_ms >= 0 && !seen_.empty() ? known_ms : kFirstShapes * one.process_ms, kFirstShapes * one.once_ms};
+}
+
+CostModel::FirstUses CostModel::first_uses() const {
+    FirstUses all = {before_.compiled, std::max(-1.0, compiling_ms() / unit_ms()), std::max(-1.0, set_up_ms() / unit_ms())};
+    for (const auto& [shape, seen] : seen_) all.compiled.insert(shape);
     return all;
 }
 
@@ -230,6 +247,8 @@ void CostModel::learn(double measured_ms, double predicted_ms, const std::option
     const double total = noise + known();
     for (size_t i = 0; i < n; ++i) gain[i] = shared(i) / total;
     for (auto& [key, factor] : factors_) factor.log += gain[factor.at] * residual;
+    sum_log_units_ += std::log(unit_ms());
+    n_units_ += 1;
     for (size_t i = 0; i < n; ++i) {
         std::vector<double>& row = covariance_[i];
         for (size_t j = 0; j < n; ++j) row[j] -= gain[i] * gain[j] * total;
@@ -268,7 +287,8 @@ void CostModel::observe(const RoundShape& shape, const ObservedRound& times) {
     recent.values[recent.n++ % recent.values.size()] = std::max(0.0, times.wall_ms - gpu_ms) / unit_ms();
 }
 
-void CostModel::observe_catch_up(uint32_t n_rows, double ms) {
+void CostModel::observe_catch_up(uint32_t n_rows, double ms, double recording_ms) {
+    catch_up_recording_ms_ += recording_ms;
     if (n_rows == 0 || !(ms > 0)) return;
     if (seen_catch_ups_.insert(n_rows).second) return; // shaders may have been compiled
     learn(ms, catch_up_ms(n_rows), {{{Part::catch_up, 0}, 1}}, 0);

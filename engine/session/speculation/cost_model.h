@@ -49,7 +49,8 @@ class CostModel {
     CostModel untaught() const { return CostModel(prior_); } // what bytes and stages alone say
 
     void observe(const RoundShape& shape, const ObservedRound& times);
-    void observe_catch_up(uint32_t n_rows, double ms); // rows recorded, of one sequence or several; the first of so many teaches nothing
+    // Rows recorded, of one sequence or several; the first of so many teaches nothing of ms. recording_ms: as of a round.
+    void observe_catch_up(uint32_t n_rows, double ms, double recording_ms);
 
     double round_ms(const RoundShape& shape) const;
     double plain_ms(uint32_t batch) const { return round_ms({.batch = batch}); }
@@ -63,6 +64,7 @@ class CostModel {
         double once_ms;    // where it is the first on this device: the driver compiles them, and keeps what it compiled
     };
     FirstUse first_use(const RoundShape& shape) const;
+    FirstUse first_drafts(const RoundShape& shape) const; // of such a shape and what a process needs besides until it drafts as it will
     bool is_calibrated() const; // ratios are held against plain rounds, now or when they were stored
 
     // What was learnt, as it is stored.
@@ -76,12 +78,12 @@ class CostModel {
     };
     std::vector<Learnt> learnt() const;
     void restore(const Learnt& learnt); // checked numbers; less sure than when it was stored
-    struct Compiled {
-        std::set<RoundShape> shapes; // whose shaders the driver has
-        double ms = -1;              // that one more takes; < 0: not known
+    struct FirstUses {
+        std::set<RoundShape> compiled;      // whose shaders the driver has
+        double compiling = -1, set_up = -1; // one-row target passes: of one shape more; of a process' first drafts. < 0: not known
     };
-    Compiled compiled() const;
-    void restore(Compiled compiled) { compiled_before_ = std::move(compiled); }
+    FirstUses first_uses() const;
+    void restore(FirstUses first_uses) { before_ = std::move(first_uses); }
 
   private:
     struct Factor {
@@ -118,7 +120,9 @@ class CostModel {
     double gpu_ratio(const RoundShape& shape) const;
     const Recent& overhead(const RoundShape& shape) const;
     double first_round_ms(bool is_compiled) const; // beyond the later ones, on average; < 0: no such shape was seen
+    double pace() const; // of now, held against this process' mean: what was measured in ms once would take so many times as long
     double compiling_ms() const;
+    double set_up_ms() const; // of first drafts, compiling aside
     void drift(); // of the ratios, in a round
     void learn(double measured_ms, double predicted_ms, const std::optional<Share>& own, double more_noise);
 
@@ -132,8 +136,10 @@ class CostModel {
         double recording_ms = 0, first_round_ms = 0; // recording: of all its recordings
     };
     std::map<RoundShape, Seen> seen_; // in this process
-    Compiled compiled_before_;        // by earlier ones
+    double catch_up_recording_ms_ = 0;
+    FirstUses before_; // of earlier processes
     std::set<uint32_t> seen_catch_ups_; // numbers of rows
+    double sum_log_units_ = 0, n_units_ = 0; // over what was learnt from
     double noise_ = 0; // variance of one measured time's logarithm, as met so far
     uint32_t n_plain_ = 0, n_rounds_ = 0; // timed and learnt from
     std::array<Recent, 3> overheads_;     // by kind of round: plain, model, proposals only

@@ -43,8 +43,8 @@ constexpr double kBestAlpha = 0.95;      // that a probe could find
 constexpr double kKnownAccount = 5;      // tokens: of a sequence of a pair whose long run is known
 constexpr double kProbeSavings = 8;      // tokens, besides what catching up and first drafts take
 constexpr uint32_t kReferenceAfter = 64, kReferenceRounds = 2;
-constexpr double kFirstShapes = 2;   // recorded before draft_len has settled
 constexpr double kTypicalRun = 256;  // tokens of a process, where no earlier one is known
+constexpr double kLongRun = 2;       // times as long as earlier ones: they say no more of this one
 
 uint32_t index_of(DraftClass drafts) { return static_cast<uint32_t>(drafts); }
 
@@ -149,10 +149,10 @@ SpeculationPolicy::Candidate SpeculationPolicy::evaluate(Group group, const Roun
     return candidate;
 }
 
-// Of any draft_len, by the group's choices; with drafts that are accepted as often as is known, or least_alpha.
-double SpeculationPolicy::best_rate(Group group, const Candidate& drafting, double least_alpha, const CostModel& costs) const {
+// Of any draft_len up to the longest, by the group's choices; with drafts that are accepted as often as is known, or least_alpha.
+double SpeculationPolicy::best_rate(Group group, const Candidate& drafting, uint32_t longest, double least_alpha, const CostModel& costs) const {
     double best = 0;
-    for (uint32_t draft_len = 1; draft_len <= max_draft_len_; ++draft_len) {
+    for (uint32_t draft_len = 1; draft_len <= longest; ++draft_len) {
         RoundShape shape = drafting.shape;
         shape.draft_len = std::max(shape.draft_len, draft_len);
         double tokens = 0;
@@ -167,29 +167,25 @@ double SpeculationPolicy::best_rate(Group group, const Candidate& drafting, doub
 }
 
 bool SpeculationPolicy::could_win(Group group, const Candidate& plain, const Candidate& drafting, const CostModel& costs) const {
-    return best_rate(group, drafting, kBestAlpha, costs) > kBegin * plain.tokens / costs.round_ms(plain.shape);
+    return best_rate(group, drafting, max_draft_len_, kBestAlpha, costs) > kBegin * plain.tokens / costs.round_ms(plain.shape);
 }
 
 double SpeculationPolicy::tokens_to_come(Group group) const {
-    const double run = long_run_.tokens_per_run > 0 ? long_run_.tokens_per_run : kTypicalRun;
+    const double run = long_run_.tokens_per_run, now = long_run_.tokens_now;
     double left = 0;
     for (const SpeculatingSequence& sequence : group) left += sequence.tokens_left;
-    return std::max({1.0, long_run_.tokens_now, std::min(left, run - long_run_.tokens_now)});
+    if (run <= 0 || now >= kLongRun * run) return std::max({1.0, now, std::min(left, kTypicalRun - now)});
+    return std::max(1.0, std::min(std::max(left, now), run - now));
 }
 
 double SpeculationPolicy::tokens_to_come_ever(Group group) const {
     return std::max(tokens_to_come(group), long_run_.tokens_before + long_run_.tokens_now);
 }
 
-double SpeculationPolicy::first_drafts_ms(const RoundShape& shape) const {
-    const CostModel::FirstUse first_use = costs_.first_use(shape);
-    return kFirstShapes * (first_use.process_ms + first_use.once_ms);
-}
-
 bool SpeculationPolicy::wins_first_use_back(Group group, const Candidate& plain, const Candidate& drafting) const {
-    const CostModel::FirstUse first_use = costs_.first_use(drafting.shape);
-    const double token_ms = 1 / plain.rate(), drafted_token_ms = 1 / best_rate(group, drafting, 0, costs_);
-    return token_ms - drafted_token_ms > kFirstShapes * (first_use.process_ms / tokens_to_come(group) + first_use.once_ms / tokens_to_come_ever(group));
+    const CostModel::FirstUse first = costs_.first_drafts(drafting.shape);
+    const double token_ms = 1 / plain.rate(), drafted_token_ms = 1 / best_rate(group, drafting, std::min(max_draft_len_, drafting.draft_len + 1), 0, costs_);
+    return token_ms - drafted_token_ms > first.process_ms / tokens_to_come(group) + first.once_ms / tokens_to_come_ever(group);
 }
 
 SpeculationPolicy::Candidate SpeculationPolicy::choose(Group group, const RoundShape& base, const Candidate& plain, bool& is_probe) {
@@ -213,7 +209,8 @@ SpeculationPolicy::Candidate SpeculationPolicy::choose(Group group, const RoundS
     is_probe = best.n_drafting == 0;
     const Candidate drafting = evaluate(group, base, is_probe || best.model, is_probe ? 1 : best.draft_len, &plain, is_probe);
     const auto spends_savings = [](const SpeculatingSequence& sequence) { return sequence.state->spends_savings; };
-    const double first_ms = first_drafts_ms(drafting.shape); // infinite before the first plain round, to be compared with
+    const CostModel::FirstUse first = costs_.first_drafts(drafting.shape);
+    const double first_ms = first.process_ms + first.once_ms; // infinite before the first plain round, to be compared with
     if (is_probe && std::isfinite(first_ms)) {
         probe_savings_ = kProbeSavings + (begun_.empty() ? first_ms * plain.rate() : 0);
         for (const SpeculatingSequence& sequence : group) probe_savings_ += catch_up_loss(sequence, 1 / plain.rate(), is_probe);
@@ -353,7 +350,8 @@ SpeculationPolicy::Summary SpeculationPolicy::summary(const SequenceSpeculation&
         const double needed = costs_.c() + costs_.v(2) - 1; // of one draft: what it costs more than it can give
         if (needed >= kBestAlpha) say("plain: a draft costs too much (c %.2f, v(2) %.2f)", costs_.c(), costs_.v(2));
         else if (begun_.empty() && state.unwon_ms > 0) say("plain: too few tokens to win back what first drafts take (%.0f ms)", state.unwon_ms);
-        else if (estimator.evidence(DraftClass::model) > 0) say("plain: drafts accepted too rarely (α %.2f)", alpha);
+        else if (estimator.evidence(DraftClass::model) > 0 && alpha < needed) say("plain: drafts accepted too rarely (α %.2f)", alpha);
+        else if (estimator.evidence(DraftClass::model) > 0) say("plain: drafts did not pay (α %.2f, c %.2f, v(2) %.2f)", alpha, costs_.c(), costs_.v(2));
         else say("%s", "plain: no draft was worth a try");
     } else {
         const auto k = static_cast<unsigned>((state.draft_lens[source] + state.rounds[source] / 2) / state.rounds[source]);

@@ -105,11 +105,10 @@ class SpeculationPolicy {
     Candidate evaluate(Group group, const RoundShape& base, bool model, uint32_t draft_len, const Candidate* plain,
                        bool is_probe) const;
     Candidate choose(Group group, const RoundShape& base, const Candidate& plain, bool& is_probe);
-    double best_rate(Group group, const Candidate& drafting, double least_alpha, const CostModel& costs) const;
+    double best_rate(Group group, const Candidate& drafting, uint32_t longest, double least_alpha, const CostModel& costs) const;
     bool could_win(Group group, const Candidate& plain, const Candidate& drafting, const CostModel& costs) const; // with good drafts
     double tokens_to_come(Group group) const;      // in this process
     double tokens_to_come_ever(Group group) const; // on this device
-    double first_drafts_ms(const RoundShape& shape) const; // what an engine's first drafts take, of such a shape and the next
     bool wins_first_use_back(Group group, const Candidate& plain, const Candidate& drafting) const;
     double catch_up_loss(const SpeculatingSequence& sequence, double token_ms, bool is_probe) const; // in tokens
     uint32_t longest(const SequenceSpeculation& state, DraftClass drafts) const;

@@ -1,6 +1,6 @@
 // An entry: "costs": [[part, index, factor, variance], …], "acceptance": [[accepted, tested, supplied, asked], …],
 // "savings": …, "tokens": [given, per run], "compiled": [[model, proposals, draft_len, batch, transforms], …],
-// "compiling_ms": …. Every number is held against its range.
+// "compiling": …, "set_up": …. Every number is held against its range.
 #include "session/speculation/speculation_store.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ using nlohmann::json;
 constexpr size_t kMaxCosts = 256; // of an entry
 constexpr uint32_t kMaxIndex = 1024; // rows, batch
 constexpr size_t kMaxShapes = 512;
-constexpr double kMaxFactor = 1e4, kMaxVariance = 4, kMaxCount = 1e6, kMaxTokens = 1e12, kMaxMs = 1e7;
+constexpr double kMaxFactor = 1e4, kMaxVariance = 4, kMaxCount = 1e6, kMaxTokens = 1e12, kMaxPasses = 1e7;
 
 std::optional<double> number(const json& value, double low, double high) {
     if (!value.is_number()) return std::nullopt;
@@ -70,7 +70,7 @@ std::optional<RoundShape> read_shape(const json& value) {
 
 // All of an entry or nothing of it.
 bool read_entry(const json& entry, CostModel& costs, LongRun& long_run) {
-    for (const char* name : {"costs", "acceptance", "savings", "tokens", "compiled", "compiling_ms"})
+    for (const char* name : {"costs", "acceptance", "savings", "tokens", "compiled", "compiling", "set_up"})
         if (!entry.contains(name)) return false;
     if (!is_list(entry["costs"], 0, kMaxCosts) || !is_list(entry["acceptance"], kDraftClasses, kDraftClasses)) return false;
     std::vector<CostModel::Learnt> learnt;
@@ -86,21 +86,22 @@ bool read_entry(const json& entry, CostModel& costs, LongRun& long_run) {
         read.restore(static_cast<DraftClass>(i), *counts);
     }
     if (!is_list(entry["tokens"], 2, 2) || !is_list(entry["compiled"], 0, kMaxShapes)) return false;
-    const auto savings = number(entry["savings"], 0, kMaxTokens), compiling_ms = number(entry["compiling_ms"], -1, kMaxMs);
+    const auto savings = number(entry["savings"], 0, kMaxTokens);
+    const auto compiling = number(entry["compiling"], -1, kMaxPasses), set_up = number(entry["set_up"], -1, kMaxPasses);
     const auto given = number(entry["tokens"][0], 0, kMaxTokens), per_run = number(entry["tokens"][1], 0, kMaxTokens);
-    if (!savings || !compiling_ms || !given || !per_run) return false;
+    if (!savings || !compiling || !set_up || !given || !per_run) return false;
     read.savings = *savings;
     read.tokens_before = *given;
     read.tokens_per_run = *per_run;
-    CostModel::Compiled compiled = {{}, *compiling_ms};
+    CostModel::FirstUses first_uses = {{}, *compiling, *set_up};
     for (const json& value : entry["compiled"]) {
         const auto shape = read_shape(value);
         if (!shape) return false;
-        compiled.shapes.insert(*shape);
+        first_uses.compiled.insert(*shape);
     }
     long_run = read;
     for (const CostModel::Learnt& cost : learnt) costs.restore(cost);
-    costs.restore(std::move(compiled));
+    costs.restore(std::move(first_uses));
     return true;
 }
 
@@ -114,8 +115,8 @@ json write_entry(const CostModel& costs, const LongRun& long_run) {
         const AcceptanceCounts& n = long_run.counts(static_cast<DraftClass>(i));
         acceptance.push_back({n.accepted, n.tested, n.supplied, n.asked});
     }
-    const CostModel::Compiled compiled = costs.compiled();
-    for (const RoundShape& shape : compiled.shapes)
+    const CostModel::FirstUses first_uses = costs.first_uses();
+    for (const RoundShape& shape : first_uses.compiled)
         if (shapes.size() < kMaxShapes)
             shapes.push_back({uint32_t(shape.model), uint32_t(shape.proposals), shape.draft_len, shape.batch, uint32_t(shape.transforms)});
     const LongRun next = long_run.of_next_run();
@@ -124,7 +125,8 @@ json write_entry(const CostModel& costs, const LongRun& long_run) {
             {"savings", std::min(kMaxTokens, next.savings)},
             {"tokens", {std::min(kMaxTokens, next.tokens_before), std::min(kMaxTokens, next.tokens_per_run)}},
             {"compiled", shapes},
-            {"compiling_ms", std::clamp(compiled.ms, -1.0, kMaxMs)}};
+            {"compiling", std::clamp(first_uses.compiling, -1.0, kMaxPasses)},
+            {"set_up", std::clamp(first_uses.set_up, -1.0, kMaxPasses)}};
 }
 
 } // namespace
