@@ -291,7 +291,7 @@ Result<bool> Scheduler::start_replay(TurnKind kind) {
         sequence.last_turn = turns_->last_number() + 1;
     }
     if (n == 0) return false;
-    uint32_t bucket = std::min(round_up(n, kRowBucket), limits_.max_replay_rows);
+    const uint32_t bucket = kind == TurnKind::draft_rows ? limit : std::min(round_up(n, kRowBucket), limits_.max_replay_rows);
     for (uint32_t i = n; i < bucket; ++i) list[2 * i] = gpu::kNoSlot;
     writer_.flush(turns_->next_buffers());
     turns_->start({.kind = kind, .rows = bucket}, {});
@@ -375,7 +375,7 @@ void Scheduler::plan_round() {
         const uint32_t done = static_cast<uint32_t>(sequence->tokens.size()) + sequence->unread_rounds;
         uint32_t left = limits_.max_context - std::min(limits_.max_context, done);
         if (sequence->request.max_tokens != 0) left = std::min(left, sequence->request.max_tokens - std::min(sequence->request.max_tokens, done - sequence->prompt_n));
-        entries.push_back({sequence, lag_rows(*sequence), left});
+        entries.push_back({sequence, round_up(lag_rows(*sequence), kCatchUpRows), left});
         sequence->planned = true;
     }
     planner_->plan(entries, std::min(std::bit_ceil(static_cast<uint32_t>(group.size())), limits_.max_batch));

@@ -184,7 +184,7 @@ double CostModel::set_up_ms() const {
     double recording_ms = 0, n = 0;
     for (const auto& [shape, seen] : seen_)
         if (shape.draft_len > 0) recording_ms += seen.recording_ms, n += 1;
-    return blended(before_.set_up * unit_ms(), n > 0 ? (kFirstShapes * recording_ms / n + catch_up_recording_ms_) * pace() : -1);
+    return blended(before_.set_up * unit_ms(), n > 0 ? (std::min(n, kFirstShapes) * recording_ms / n + catch_up_recording_ms_) * pace() : -1);
 }
 
 CostModel::FirstUse CostModel::first_use(const RoundShape& shape) const {

@@ -6,8 +6,8 @@
 
 namespace auspex {
 
-constexpr uint32_t kRowBucket = 8;    // recordings of replays exist per multiple of this many rows
-constexpr uint32_t kCatchUpRows = 16; // generated tokens replayed per turn
+constexpr uint32_t kRowBucket = 8;    // recordings of prompt turns exist per multiple of this many rows
+constexpr uint32_t kCatchUpRows = 16; // of generated tokens replayed per turn; always recorded for as many: kernels of another row count cost more to build than they save
 
 struct TurnLimits {
     uint32_t max_batch, max_replay_rows, max_draft_len;
