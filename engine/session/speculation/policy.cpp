@@ -17,9 +17,10 @@
 //     Two plain rounds among every 64 or more that draft keep it fresh.
 //  7. A shape's first round is slow. What that takes must be won back: the recording by the tokens that this process is
 //     still to give, the compiling of shaders, which the driver keeps, by those of this pair on this device, ever. Nobody
-//     knows either: the process may give as many as earlier ones did, and whatever gave n tokens may give n more. So no
-//     more is lost than was won or could have been. The first drafts of an engine need about two shapes until draft_len has
-//     settled; a probe of doubtful costs (4) saves for them.
+//     knows either: a process may give as many as earlier ones did, one without such a past or beyond twice its length as
+//     many again as it gave, and a pair as many again as it ever gave. So no more is lost than was won or could have been.
+//     What an engine needs until it drafts as it will (a few shapes, a catch-up) is known from earlier ones, else about
+//     two shapes; a probe of doubtful costs (4) saves for it.
 //
 // Sequences of a group share the round's time: time is counted in tokens that plain rounds of the group would give.
 #include "session/speculation/policy.h"
