@@ -134,17 +134,17 @@ void GpuTest::run(KernelLibrary& library, const std::function<void(Recorder&)>& 
     submit_and_wait(recording);
 }
 
-void GpuTest::submit_and_wait(const Recording& recording) {
+void submit_and_wait(Device& device, const Recording& recording) {
     VkFenceCreateInfo info = {VK_STRUCTURE_TYPE_FENCE_CREATE_INFO, nullptr, 0};
     VkFence fence = VK_NULL_HANDLE;
-    ASSERT_EQ(device().vk.CreateFence(device().handle, &info, nullptr, &fence), VK_SUCCESS);
+    ASSERT_EQ(device.vk.CreateFence(device.handle, &info, nullptr, &fence), VK_SUCCESS);
     std::vector<VkCommandBuffer> segments;
     for (uint32_t i = 0; i < recording.n_segments(); ++i)
         segments.push_back(recording.segment(i));
-    const Status status = device().submit(segments.data(), static_cast<uint32_t>(segments.size()), fence);
+    const Status status = device.submit(segments.data(), static_cast<uint32_t>(segments.size()), fence);
     EXPECT_TRUE(status.ok()) << status.message();
-    if (status.ok()) { EXPECT_TRUE(device().wait_until_done(fence).ok()); } // however long shaders compile beside other work
-    device().vk.DestroyFence(device().handle, fence, nullptr);
+    if (status.ok()) { EXPECT_TRUE(device.wait_until_done(fence).ok()); } // however long shaders compile beside other work
+    device.vk.DestroyFence(device.handle, fence, nullptr);
 }
 
 Tensor GpuTest::tensor(std::vector<float>& values, uint32_t rows, uint32_t cols, DType dtype, uint32_t shard_rows) {

@@ -41,6 +41,9 @@ Tuning without_shuffles(Tuning tuning, uint32_t lanes = 0);
 // For INSTANTIATE_TEST_SUITE_P: the variants whose lanes differ, and the native one.
 const std::vector<Variant>& all_variants();
 
+// Every segment of a finished recording, complete behind everything under way.
+void submit_and_wait(Device& device, const Recording& recording);
+
 class GpuTest : public ::testing::Test {
   protected:
     void SetUp() override; // fails without a device
@@ -71,7 +74,7 @@ class GpuTest : public ::testing::Test {
     // Records one segment and runs it to its end; a failure anywhere fails the test.
     void run(KernelLibrary& library, const std::function<void(Recorder&)>& record);
     void run(const std::function<void(Recorder&)>& record) { run(kernels(), record); }
-    void submit_and_wait(const Recording& recording);
+    void submit_and_wait(const Recording& recording) { auspex::submit_and_wait(device(), recording); }
 
     // A matrix (rows, cols) rounded to dtype, in shards of shard_rows rows (0: one shard). `values` receives what the
     // device sees.

@@ -64,6 +64,7 @@ class RoundByHand : public ::testing::Test {
         EXPECT_TRUE(made.ok());
         Recorder to = {*made.value(), engine_->kernels()};
         record_round(to, models(), engine_->buffers(), turn_, {.draft_len = draft_len, .batch = static_cast<uint32_t>(batch.size()), .model_drafts = draft_len > 0});
+        EXPECT_TRUE(made.value()->finish().ok());
         submit_and_wait(engine_->device(), *made.value());
         std::vector<gpu::RoundRecord> records(batch.size());
         std::memcpy(records.data(), turn_.records.mapped(), records.size() * sizeof records[0]);

@@ -1,6 +1,7 @@
 // What the GPU holds, copied back between turns: caches by logical row whatever pages they lie on, slot states, logits.
 #pragma once
 
+#include "gpu_test.h"
 #include "session/engine.h"
 
 #include <cstring>
@@ -10,26 +11,14 @@
 
 namespace auspex::test {
 
-// Every segment of a recording that is complete, behind everything under way.
-inline void submit_and_wait(Device& device, Recording& cmd) {
-    const Status status = cmd.finish();
-    ASSERT_TRUE(status.ok()) << status.message();
-    VkFenceCreateInfo info = {VK_STRUCTURE_TYPE_FENCE_CREATE_INFO, nullptr, 0};
-    VkFence fence = VK_NULL_HANDLE;
-    ASSERT_EQ(device.vk.CreateFence(device.handle, &info, nullptr, &fence), VK_SUCCESS);
-    std::vector<VkCommandBuffer> segments;
-    for (uint32_t i = 0; i < cmd.n_segments(); ++i) segments.push_back(cmd.segment(i));
-    const Status submitted = device.submit(segments.data(), static_cast<uint32_t>(segments.size()), fence);
-    EXPECT_TRUE(submitted.ok()) << submitted.message();
-    if (submitted.ok()) { EXPECT_TRUE(device.wait_until_done(fence).ok()); } // however long shaders compile beside other work
-    device.vk.DestroyFence(device.handle, fence, nullptr);
-}
 inline void run_recorded(Device& device, const std::function<void(Recording&)>& record) {
     auto made = Recording::create(device, 0);
     ASSERT_TRUE(made.ok()) << made.status().message();
     made.value()->begin_segment("test");
     record(*made.value());
     made.value()->end_segment();
+    const Status status = made.value()->finish();
+    ASSERT_TRUE(status.ok()) << status.message();
     submit_and_wait(device, *made.value());
 }
 
