@@ -138,6 +138,10 @@ TEST(SpeculationCosts, FirstUsesAreToldApart) {
     EXPECT_NEAR(costs.first_use(long_drafts).once_ms, 948, 20) << "as the one that drafts, too";
     costs.observe_catch_up(8, 9, 25);
     EXPECT_NEAR(costs.first_drafts(long_drafts).process_ms, 75, 0.5) << "what it needed: one that drafts, and a catch-up";
+    CostModel longer = costs; // prompts of many lengths, and drafts of many
+    for (const uint32_t n_rows : {16u, 24u, 32u, 40u}) longer.observe_catch_up(n_rows, 9, 25);
+    for (uint32_t draft_len = 2; draft_len < 6; ++draft_len) longer.observe({.model = true, .draft_len = draft_len}, {11.0 * draft_len, 60, 0.5, 80, 50});
+    EXPECT_NEAR(longer.first_drafts(long_drafts).process_ms, 2 * 50 + 2 * 25, 1) << "not of all that it recorded";
 
     CostModel later(prior_of(50, 0.2, false));
     later.restore(costs.first_uses());

@@ -180,11 +180,15 @@ double CostModel::pace() const { return n_units_ > 0 ? unit_ms() / std::exp(sum_
 
 double CostModel::compiling_ms() const { return blended(before_.compiling * unit_ms(), first_round_ms(false)); }
 
+// A long process records more than its first drafts needed.
 double CostModel::set_up_ms() const {
-    double recording_ms = 0, n = 0;
+    double rounds_ms = 0, n_rounds = 0, catch_ups_ms = 0;
     for (const auto& [shape, seen] : seen_)
-        if (shape.draft_len > 0) recording_ms += seen.recording_ms, n += 1;
-    return blended(before_.set_up * unit_ms(), n > 0 ? (std::min(n, kFirstShapes) * recording_ms / n + catch_up_recording_ms_) * pace() : -1);
+        if (shape.draft_len > 0) rounds_ms += seen.recording_ms, n_rounds += 1;
+    for (const auto& [rows, recording_ms] : seen_catch_ups_) catch_ups_ms += recording_ms;
+    const auto first_ms = [](double ms, double n) { return n > 0 ? std::min(n, kFirstShapes) * ms / n : 0; };
+    const double now_ms = first_ms(rounds_ms, n_rounds) + first_ms(catch_ups_ms, static_cast<double>(seen_catch_ups_.size()));
+    return blended(before_.set_up * unit_ms(), n_rounds > 0 ? now_ms * pace() : -1);
 }
 
 CostModel::FirstUse CostModel::first_use(const RoundShape& shape) const {
@@ -288,9 +292,10 @@ void CostModel::observe(const RoundShape& shape, const ObservedRound& times) {
 }
 
 void CostModel::observe_catch_up(uint32_t n_rows, double ms, double recording_ms) {
-    catch_up_recording_ms_ += recording_ms;
-    if (n_rows == 0 || !(ms > 0)) return;
-    if (seen_catch_ups_.insert(n_rows).second) return; // shaders may have been compiled
+    if (n_rows == 0) return;
+    const auto [seen, is_first] = seen_catch_ups_.try_emplace(n_rows, 0.0);
+    seen->second += recording_ms;
+    if (is_first || !(ms > 0)) return; // shaders may have been compiled
     learn(ms, catch_up_ms(n_rows), {{{Part::catch_up, 0}, 1}}, 0);
 }
 

@@ -136,9 +136,8 @@ class CostModel {
         double recording_ms = 0, first_round_ms = 0; // recording: of all its recordings
     };
     std::map<RoundShape, Seen> seen_; // in this process
-    double catch_up_recording_ms_ = 0;
-    FirstUses before_; // of earlier processes
-    std::set<uint32_t> seen_catch_ups_; // numbers of rows
+    FirstUses before_;                // of earlier ones
+    std::map<uint32_t, double> seen_catch_ups_; // by number of rows: ms of all recordings
     double sum_log_units_ = 0, n_units_ = 0; // over what was learnt from
     double noise_ = 0; // variance of one measured time's logarithm, as met so far
     uint32_t n_plain_ = 0, n_rounds_ = 0; // timed and learnt from
