@@ -256,7 +256,7 @@ Result<bool> Scheduler::start_forks() {
 
 Result<bool> Scheduler::start_replay(TurnKind kind) {
     const bool of_draft = kind != TurnKind::target_prompt;
-    const uint32_t limit = kind == TurnKind::draft_rows ? std::min(kCatchUpRows, limits_.max_replay_rows) : limits_.max_replay_rows;
+    const uint32_t limit = kind == TurnKind::draft_rows ? catch_up_rows(limits_.max_replay_rows) : limits_.max_replay_rows;
     uint32_t* list = reinterpret_cast<uint32_t*>(turns_->next_buffers().list.mapped());
     uint32_t n = 0;
     for (auto& [id, sequence] : sequences_) {
@@ -375,7 +375,7 @@ void Scheduler::plan_round() {
         const uint32_t done = static_cast<uint32_t>(sequence->tokens.size()) + sequence->unread_rounds;
         uint32_t left = limits_.max_context - std::min(limits_.max_context, done);
         if (sequence->request.max_tokens != 0) left = std::min(left, sequence->request.max_tokens - std::min(sequence->request.max_tokens, done - sequence->prompt_n));
-        entries.push_back({sequence, round_up(lag_rows(*sequence), kCatchUpRows), left});
+        entries.push_back({sequence, round_up(lag_rows(*sequence), catch_up_rows(limits_.max_replay_rows)), left});
         sequence->planned = true;
     }
     planner_->plan(entries, std::min(std::bit_ceil(static_cast<uint32_t>(group.size())), limits_.max_batch));

@@ -27,7 +27,7 @@ std::vector<TurnKey> turns_of(const SequenceRequest& request, const TurnLimits& 
         turns.push_back({.kind = TurnKind::target_prompt, .rows = bucket});
         if (by_model) turns.push_back({.kind = TurnKind::draft_prompt, .rows = bucket});
     }
-    if (by_model) turns.push_back({.kind = TurnKind::draft_rows, .rows = std::min(kCatchUpRows, limits.max_replay_rows)});
+    if (by_model) turns.push_back({.kind = TurnKind::draft_rows, .rows = catch_up_rows(limits.max_replay_rows)});
     RoundForm form = empty_round(false);
     add_to_round(form, request);
     for (form.batch = 1; form.batch <= limits.max_batch; form.batch *= 2)

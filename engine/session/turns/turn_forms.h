@@ -4,10 +4,15 @@
 #include "session/live_sequence.h"
 #include "session/turns/turn_queue.h"
 
+#include <algorithm>
+
 namespace auspex {
 
 constexpr uint32_t kRowBucket = 8;    // recordings of prompt turns exist per multiple of this many rows
-constexpr uint32_t kCatchUpRows = 16; // of generated tokens replayed per turn; always recorded for as many: kernels of another row count cost more to build than they save
+constexpr uint32_t kCatchUpRows = 16; // of generated tokens replayed per turn
+
+// All that a catch-up's recording holds, however few are replayed: kernels of another row count cost more to build than they save.
+inline uint32_t catch_up_rows(uint32_t max_replay_rows) { return std::min(kCatchUpRows, max_replay_rows); }
 
 struct TurnLimits {
     uint32_t max_batch, max_replay_rows, max_draft_len;
