@@ -35,6 +35,7 @@ TraceFile::TraceFile(const std::string& path)
         throw Failure(kExitFile,
                       "--trace " + path_ + ": expected a file, found something that can only be written in order");
     }
+    std::setvbuf(file_, nullptr, _IONBF, 0); // what is written at once is there at once, or not at all
     unsaved_ = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
                "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":1,\"tid\":1,\"args\":{\"name\":\"auspex\"}}";
     unsaved_ += track_name(kHost, "host") + track_name(kTurns, "GPU rounds") + track_name(kStages, "GPU stages");
@@ -70,11 +71,10 @@ void TraceFile::add(const std::string& name, int track, double begin_ns, double 
 
 void TraceFile::write() {
     std::fseek(file_, end_, SEEK_SET);
-    std::fwrite(unsaved_.data(), 1, unsaved_.size(), file_);
     end_ += static_cast<long>(unsaved_.size());
+    unsaved_ += kClose;
+    std::fwrite(unsaved_.data(), 1, unsaved_.size(), file_);
     unsaved_.clear();
-    std::fputs(kClose, file_);
-    std::fflush(file_);
 }
 
 void TraceFile::finish() {
