@@ -16,7 +16,7 @@ constexpr VkAccessFlags kShaderAccess = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SH
 constexpr VkAccessFlags kTransferAccess = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
 } // namespace
 
-Result<std::unique_ptr<Recording>> Recording::create(Device& device, uint32_t max_regions) {
+Result<std::unique_ptr<Recording>> Recording::create(Device& device, uint32_t max_regions, const Buffer* times) {
     std::unique_ptr<Recording> recording(new Recording(device));
     VkCommandPoolCreateInfo pool = {};
     pool.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
@@ -29,6 +29,7 @@ Result<std::unique_ptr<Recording>> Recording::create(Device& device, uint32_t ma
         queries.queryCount = 2 * max_regions;
         AUSPEX_VK_MAKE(device, recording->queries_, CreateQueryPool(device.handle, &queries, nullptr, &recording->queries_));
         recording->max_regions_ = max_regions;
+        recording->times_ = times;
     }
     return recording;
 }
@@ -71,11 +72,23 @@ void Recording::begin_segment(const char* label) {
 
 void Recording::end_segment() {
     if (!ok() || !current_) return;
+    copy_times();
     memory_barrier(kCompute | VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
                    VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
     if (device_->vk.CmdEndDebugUtilsLabelEXT) device_->vk.CmdEndDebugUtilsLabelEXT(current_);
     fail(device_->check(device_->vk.EndCommandBuffer(current_), "vkEndCommandBuffer"));
     current_ = VK_NULL_HANDLE;
+}
+
+// Of the current segment's regions.
+void Recording::copy_times() {
+    if (!times_) return;
+    const auto is_here = [&](const Region& region) { return region.segment + 1 == segments_.size(); };
+    const auto n = 2 * static_cast<uint32_t>(std::count_if(regions_.begin(), regions_.end(), is_here));
+    const auto first = 2 * static_cast<uint32_t>(regions_.size()) - n;
+    if (n > 0)
+        device_->vk.CmdCopyQueryPoolResults(current_, queries_, first, n, times_->view().buffer, times_->view().offset + first * 8, 8,
+                                            VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT);
 }
 
 void Recording::memory_barrier(VkPipelineStageFlags from, VkAccessFlags wrote, VkPipelineStageFlags to, VkAccessFlags reads) {
@@ -226,7 +239,8 @@ std::vector<Recording::RegionTime> Recording::region_times() const {
     std::vector<RegionTime> times;
     std::vector<uint64_t> ticks(2 * regions_.size());
     bool available = !regions_.empty();
-    if (available) { // a lost device is remembered, times are not worth an error
+    if (available && times_) std::memcpy(ticks.data(), times_->mapped(), ticks.size() * 8);
+    else if (available) { // a lost device is remembered, times are not worth an error
         VkResult result = device_->vk.GetQueryPoolResults(device_->handle, queries_, 0, static_cast<uint32_t>(ticks.size()),
                                                           ticks.size() * 8, ticks.data(), 8, VK_QUERY_RESULT_64_BIT);
         available = device_->check(result, "vkGetQueryPoolResults").ok();

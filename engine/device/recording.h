@@ -20,8 +20,10 @@ struct Groups {
 
 class Recording {
   public:
-    // max_regions: timestamped regions; 0 for none.
-    static Result<std::unique_ptr<Recording>> create(Device& device, uint32_t max_regions);
+    // max_regions: timestamped regions; 0 for none. With `times` (readback, times_bytes(max_regions)) every segment puts its
+    // timestamps there, for drivers that wait for all work on the device when they are asked for them.
+    static Result<std::unique_ptr<Recording>> create(Device& device, uint32_t max_regions, const Buffer* times = nullptr);
+    static uint64_t times_bytes(uint32_t max_regions) { return uint64_t(max_regions) * 16; }
     // One that does nothing, as after a failure.
     static std::unique_ptr<Recording> nowhere(Device& device);
     ~Recording();
@@ -101,6 +103,7 @@ class Recording {
     void dispatch_counts(BufferView counts);
     Result<VkDescriptorSet> allocate_set(const Kernel& kernel);
     Result<VkBufferView> texel_view(const BufferView& buffer, uint32_t texel_bytes);
+    void copy_times();
     void memory_barrier(VkPipelineStageFlags from, VkAccessFlags wrote, VkPipelineStageFlags to, VkAccessFlags reads);
 
     Device* device_;
@@ -112,6 +115,7 @@ class Recording {
     std::vector<VkBufferView> views_;
     VkQueryPool queries_ = VK_NULL_HANDLE;
     uint32_t max_regions_ = 0;
+    const Buffer* times_ = nullptr; // begin and end tick of each region, if not null
     struct Region {
         const char* name;
         uint32_t segment;

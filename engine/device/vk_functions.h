@@ -25,6 +25,7 @@ namespace auspex {
     X(BeginCommandBuffer) X(EndCommandBuffer) X(CmdPipelineBarrier) X(CmdBindPipeline) X(CmdBindDescriptorSets)        \
     X(CmdPushConstants) X(CmdDispatch) X(CmdDispatchIndirect) X(CmdCopyBuffer) X(CmdFillBuffer)                        \
     X(CreateQueryPool) X(DestroyQueryPool) X(CmdResetQueryPool) X(CmdWriteTimestamp) X(GetQueryPoolResults)            \
+    X(CmdCopyQueryPoolResults)                                                                                         \
     X(CreateFence) X(DestroyFence) X(ResetFences) X(GetFenceStatus) X(WaitForFences)
 #define AUSPEX_VK_OPTIONAL(X) X(CmdBeginDebugUtilsLabelEXT) X(CmdEndDebugUtilsLabelEXT)
 // clang-format on

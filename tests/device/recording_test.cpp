@@ -11,8 +11,8 @@ namespace {
 class RecordingTest : public GpuTest {
   protected:
     static constexpr uint32_t kWidth = 64;
-    std::unique_ptr<Recording> new_recording(uint32_t max_regions = 0) {
-        auto made = Recording::create(device(), max_regions);
+    std::unique_ptr<Recording> new_recording(uint32_t max_regions = 0, const Buffer* times = nullptr) {
+        auto made = Recording::create(device(), max_regions, times);
         EXPECT_TRUE(made.ok()) << made.status().message();
         return std::move(made).value();
     }
@@ -45,26 +45,72 @@ TEST_F(RecordingTest, SegmentsSeeEachOthersWritesAndReplay) {
 }
 
 TEST_F(RecordingTest, RegionsHaveTimesAndNames) {
-    Buffer a = upload(ones()), b = output<float>(kWidth);
-    std::unique_ptr<Recording> recording = new_recording(3);
-    Recorder to{*recording, kernels()};
-    for (const char* name : {"one", "two", "three", "four"}) { // the last is beyond what was asked for: no time, no error
-        recording->begin_segment("segment");
-        recording->begin_region(name);
-        record_swiglu(to, a.view(), b.view(), 1, kWidth);
-        recording->end_region();
-        recording->end_segment();
+    Buffer a = upload(ones()), b = output<float>(kWidth), ticks = output<uint64_t>(6);
+    for (const Buffer* in_memory : {static_cast<const Buffer*>(nullptr), static_cast<const Buffer*>(&ticks)}) {
+        std::unique_ptr<Recording> recording = new_recording(3, in_memory);
+        Recorder to{*recording, kernels()};
+        for (const char* name : {"one", "two", "three", "four"}) { // the last is beyond what was asked for: no time, no error
+            recording->begin_segment("segment");
+            recording->begin_region(name);
+            record_swiglu(to, a.view(), b.view(), 1, kWidth);
+            recording->end_region();
+            recording->end_segment();
+        }
+        ASSERT_TRUE(recording->finish().ok());
+        uint64_t last_tick = 0;
+        for (int replay = 0; replay < 2; ++replay) {
+            submit_and_wait(*recording);
+            const auto times = recording->region_times();
+            ASSERT_EQ(times.size(), 3u);
+            for (uint32_t i = 0; i < 3; ++i) {
+                EXPECT_EQ(times[i].segment, i);
+                EXPECT_GE(times[i].ms, 0.0);
+                EXPECT_LT(times[i].ms, 60'000.0);
+                EXPECT_GE(times[i].begin_tick, last_tick + (i == 0 ? 1 : 0)) << i; // a clock that did not wrap just now
+                EXPECT_GE(times[i].end_tick, times[i].begin_tick) << i;
+                last_tick = times[i].end_tick;
+            }
+            EXPECT_GT(last_tick, 0u);
+            EXPECT_STREQ(times[1].name, "two");
+        }
     }
-    ASSERT_TRUE(recording->finish().ok());
-    submit_and_wait(*recording);
-    const auto times = recording->region_times();
-    ASSERT_EQ(times.size(), 3u);
-    for (uint32_t i = 0; i < 3; ++i) {
-        EXPECT_EQ(times[i].segment, i);
-        EXPECT_GE(times[i].ms, 0.0);
-        EXPECT_LT(times[i].ms, 60'000.0);
+}
+
+// … as asking llvmpipe for them does.
+TEST_F(RecordingTest, TimesInMemoryDoNotWaitForWhatIsInFlight) {
+    Buffer ticks = output<uint64_t>(2);
+    std::unique_ptr<Recording> timed = new_recording(1, &ticks), after = new_recording();
+    timed->begin_segment("timed");
+    timed->begin_region("region");
+    timed->end_region();
+    timed->end_segment();
+    constexpr uint64_t kBytes = 64ull << 20;
+    auto from = memory().create(kBytes, MemoryUse::device), to = memory().create(kBytes, MemoryUse::device);
+    ASSERT_TRUE(from.ok() && to.ok());
+    after->begin_segment("some gigabytes");
+    after->fill(from.value().view(), 1);
+    for (int i = 0; i < 40; ++i) {
+        after->transfer_barrier();
+        after->copy(from.value().view(), to.value().view());
     }
-    EXPECT_STREQ(times[1].name, "two");
+    after->end_segment();
+    ASSERT_TRUE(timed->finish().ok() && after->finish().ok());
+
+    VkFence fences[2];
+    for (VkFence& fence : fences) {
+        VkFenceCreateInfo info = {VK_STRUCTURE_TYPE_FENCE_CREATE_INFO, nullptr, 0};
+        ASSERT_EQ(device().vk.CreateFence(device().handle, &info, nullptr, &fence), VK_SUCCESS);
+    }
+    for (int i = 0; i < 2; ++i) {
+        const VkCommandBuffer segment = (i == 0 ? *timed : *after).segment(0);
+        ASSERT_TRUE(device().submit(&segment, 1, fences[i]).ok());
+    }
+    ASSERT_TRUE(device().wait_until_done(fences[0]).ok());
+    EXPECT_GE(timed->region_times()[0].ms, 0.0);
+    EXPECT_GT(timed->region_times()[0].end_tick, 0u);
+    EXPECT_EQ(device().vk.GetFenceStatus(device().handle, fences[1]), VK_NOT_READY);
+    ASSERT_TRUE(device().wait_until_done(fences[1]).ok());
+    for (VkFence fence : fences) device().vk.DestroyFence(device().handle, fence, nullptr);
 }
 
 TEST_F(RecordingTest, TimesAreNotAvailableWithoutTimestamps) {

@@ -23,6 +23,8 @@ Result<std::unique_ptr<TurnQueue>> TurnQueue::create(Device& device, MemoryPool&
         AUSPEX_TRY(make(turn.commands, sizes.max_commands * sizeof(gpu::SlotCommand), MemoryUse::upload));
         AUSPEX_TRY(make(turn.list, sizes.max_replay_rows * 8, MemoryUse::upload));
         AUSPEX_TRY(make(turn.records, sizes.max_batch * sizeof(gpu::RoundRecord), MemoryUse::readback));
+        if (kernels.tuning().copies_times)
+            AUSPEX_TRY(make(turn.times, Recording::times_bytes(queue->most_regions(gpu::kMaxDraftLen)), MemoryUse::readback));
         VkFenceCreateInfo info = {VK_STRUCTURE_TYPE_FENCE_CREATE_INFO, nullptr, 0};
         AUSPEX_VK_MAKE(device, queue->fences_[parity], CreateFence(device.handle, &info, nullptr, &queue->fences_[parity]));
     }
@@ -77,10 +79,15 @@ void TurnQueue::record_turn(Recorder& to, const Turn& started) const {
     to.cmd.end_segment();
 }
 
+uint32_t TurnQueue::most_regions(uint32_t draft_len) const {
+    return models_.target.config().n_layers + draft_len + 4;
+}
+
 Result<std::unique_ptr<Recording>> TurnQueue::record(const Turn& started) {
     const TurnKey& key = started.key;
-    const uint32_t regions = models_.target.config().n_layers + key.round.draft_len + 4; // an upper bound
-    AUSPEX_TRY_ASSIGN(made, Recording::create(*device_, key.kind == TurnKind::copy ? (times_copies_ ? 1 : 0) : regions));
+    const uint32_t regions = key.kind != TurnKind::copy ? most_regions(key.round.draft_len) : times_copies_ ? 1 : 0;
+    const Buffer& times = turn_buffers_[started.number & 1].times;
+    AUSPEX_TRY_ASSIGN(made, Recording::create(*device_, regions, kernels_->tuning().copies_times ? &times : nullptr));
     record_with_kernels(*made, *kernels_, [&](Recorder& to) { record_turn(to, started); });
     AUSPEX_TRY(made->finish());
     return made;

@@ -82,6 +82,7 @@ class TurnQueue {
     Status find_recording(Turn& turn);
     Result<std::unique_ptr<Recording>> record(const Turn& turn);
     void record_turn(Recorder& to, const Turn& turn) const;
+    uint32_t most_regions(uint32_t draft_len) const; // of a turn's recording: an upper bound
     void measure(Turn& turn);
     double predicted_ms(const TurnKey& key, uint32_t segment) const;
 
