@@ -2,6 +2,7 @@
 #include "session/live_sequence.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace auspex {
 
@@ -68,7 +69,7 @@ void LiveSequence::apply(Outcome outcome, uint64_t time_ns) {
     stats.add(outcome);
     target_len = outcome.start + outcome.n_tokens;
     draft_rows = std::min(outcome.draft_cache_len, target_len);
-    match_len = outcome.match_len;
+    match_len_before = std::exchange(match_len, outcome.match_len);
     stop = outcome.stop;
     if (stop != StopReason::none) end_text();
 }
@@ -91,7 +92,7 @@ void LiveSequence::append(SequenceRequest next, const Tokenizer* tokenizer, uint
     epoch += 1;
     admitted = false;
     // Rounds still under way write behind these rows, and before anything that is queued from here on.
-    unread_rounds = unread_rows = unread_undrafted = prefilled_n = match_len = 0;
+    unread_rounds = unread_rows = unread_undrafted = prefilled_n = match_len = match_len_before = 0;
     drafter = told_drafter = Drafter::none;
     planned = false;
     if (speculation) speculation->begin_part();

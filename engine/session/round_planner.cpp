@@ -29,14 +29,16 @@ void RoundPlanner::plan(std::span<const Entry> entries, uint32_t batch) {
         const SequenceRequest& request = sequence.request;
         if (!sequence.speculation) sequence.speculation.emplace(long_run_);
         transforms |= request.sampling.edits_logits() || request.sampling.truncates();
-        uint32_t match_len = sequence.match_len;
+        const bool is_fixed = !is_chosen_freely(request);
+        // A fixed draft_len promises its seed's text again, so the round before may not count although it was read in time.
+        uint32_t match_len = is_fixed && sequence.unread_rounds == 0 ? sequence.match_len_before : sequence.match_len;
         const uint32_t long_match = std::min(kHybridMatch, request.ngram_max - 1); // no context is longer
         if (request.drafter == DrafterChoice::hybrid && match_len < long_match && has_draft_) match_len = 0;
         if (request.drafter == DrafterChoice::host) match_len = 1; // it is asked each time
         group.push_back({.state = &*sequence.speculation,
                          .may_use_model = has_draft_ && request.may_use_model(),
                          .may_use_proposals = request.may_use_proposals() && match_len > 0,
-                         .is_fixed = !is_chosen_freely(request),
+                         .is_fixed = is_fixed,
                          .fixed_draft_len = std::min(request.draft_len, max_draft_len_),
                          .lag_rows = entry.lag_rows,
                          .match_len = match_len,

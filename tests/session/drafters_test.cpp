@@ -1,6 +1,9 @@
 // Whoever drafts, the text is that of no drafts: greedy, and sampled where acceptance is coupled.
 #include "session/prompts.h"
 
+#include <chrono>
+#include <thread>
+
 namespace auspex {
 namespace {
 
@@ -198,6 +201,35 @@ TEST_P(BundledDrafters, greedy_text_is_plain_text) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, BundledDrafters, ::testing::Bool(), [](const auto& at) { return at.param ? "pair" : "target_only"; });
+
+// A host that reads every round in time, one that always comes late, one now so and now so.
+TEST(DraftersAlone, a_seed_gives_its_text_again_however_late_the_host_reads) {
+    auto engine = make_engine(random_pair(1, true));
+    ASSERT_TRUE(engine);
+    const auto answer_at = [&](const Job& job, uint32_t late_one_in) {
+        auto id = engine->scheduler().create(job.request(), nullptr);
+        EXPECT_TRUE(id.ok());
+        uint32_t n_steps = 0;
+        drive(*engine, [&] {
+            if (late_one_in > 0 && ++n_steps % late_one_in == 0) std::this_thread::sleep_for(std::chrono::milliseconds(15)); // all in flight is done
+            return false;
+        });
+        const Answer answer = answer_of(*engine, id.value());
+        EXPECT_TRUE(engine->scheduler().destroy(id.value()).ok());
+        return answer;
+    };
+    for (DrafterChoice drafter : {DrafterChoice::ngram, DrafterChoice::automatic}) {
+        uint32_t n_proposed = 0;
+        for (uint64_t seed = 1; seed <= 2; ++seed) {
+            Job job = {.prompt = random_prompt(9, kVocab, seed), .max_tokens = 50, .draft_len = 3, .temperature = 1, .seed = seed, .drafter = drafter};
+            job.transforms.biases = {{5, 20.0f}, {6, 20.0f}}; // two tokens, in no order: proposals now and then
+            const Answer in_time = answer_at(job, 0);
+            for (uint32_t late_one_in : {1, 2}) EXPECT_EQ(answer_at(job, late_one_in).tokens, in_time.tokens) << name_of({drafter}) << ", late every " << late_one_in;
+            n_proposed += in_time.stats.drafter_rounds[static_cast<size_t>(Drafter::ngram)];
+        }
+        EXPECT_GT(n_proposed, 10u) << name_of({drafter});
+    }
+}
 
 // Text that repeats itself, as the bundled model's does on this prompt, is foreseen by looking at it.
 TEST(BundledDraftersAlone, most_drafts_are_accepted_where_text_repeats) {
