@@ -289,7 +289,8 @@ typedef struct auspex_sequence_desc {
     size_t prompt_token_count;
     uint32_t max_tokens;           /* to generate; 0: until the context is full */
     float temperature;             /* 0: greedy (default) */
-    uint64_t seed;
+    uint64_t seed;                 /* gives its text again with the same draft_len and drafter (not HOST's); AUSPEX_DRAFT_LEN_AUTO goes by
+                                      times, and another text of the same distribution may come, unless acceptance is COUPLED */
     uint32_t draft_len;            /* drafts per round, 0: plain; default AUSPEX_DRAFT_LEN_AUTO */
     uint32_t ignore_eos;           /* 1: end tokens do not stop */
     auspex_drafter drafter;
