@@ -20,8 +20,8 @@ struct Groups {
 
 class Recording {
   public:
-    // max_regions: timestamped regions; 0 for none. With `times` (readback, times_bytes(max_regions)) every segment puts its
-    // timestamps there, for drivers that wait for all work on the device when they are asked for them.
+    // max_regions: timestamped regions; 0 for none. With `times` (readback; (max_regions, 2) uint64: begin and
+    // end tick) every segment puts its timestamps there, for drivers that wait for all in flight when they are asked for them.
     static Result<std::unique_ptr<Recording>> create(Device& device, uint32_t max_regions, const Buffer* times = nullptr);
     static uint64_t times_bytes(uint32_t max_regions) { return uint64_t(max_regions) * 16; }
     // One that does nothing, as after a failure.

@@ -35,6 +35,7 @@ Tuning choose_tuning(const DeviceCaps& caps) {
     tuning.lanes = tuning.subgroup ? lanes : 32;
     tuning.pinned_subgroup_size = tuning.subgroup && caps.subgroup_size_control ? lanes : 0;
 
+    // lavapipe waits for the device to be idle before it tells a query's result.
     tuning.copies_times = is_llvmpipe(caps);
 
     // Metal has no buffers that workgroups of one dispatch see each other's writes in.

@@ -43,7 +43,7 @@ struct TurnBuffers {
     Buffer commands; // (max_commands) SlotCommand
     Buffer list;     // (max replay rows, 2) uint
     Buffer records;  // (max_batch) RoundRecord
-    Buffer times;    // timestamps of its regions, where Tuning::copies_times
+    Buffer times;    // (most regions of a turn, 2) uint64: begin and end tick, where Tuning::copies_times; else empty
     uint32_t max_commands = 0;
 };
 

@@ -89,7 +89,7 @@ struct LiveSequence {
     bool planned = false;            // those three are for a round that was not started yet
     Drafter told_drafter = Drafter::none; // what the GPU knows of them
     uint32_t told_draft_len = 0;
-    uint32_t match_len = 0;       // context tokens of the proposals found at the end of the last round read
+    uint32_t match_len = 0;        // context tokens of the proposals found at the end of the last round read
     uint32_t match_len_before = 0; // … of the round before that
     uint64_t last_turn = 0;       // that it took part in
     uint32_t prefilled_n = 0;     // rows read through the target by prompt turns in this epoch

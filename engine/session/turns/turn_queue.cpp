@@ -87,7 +87,7 @@ Result<std::unique_ptr<Recording>> TurnQueue::record(const Turn& started) {
     const TurnKey& key = started.key;
     const uint32_t regions = key.kind != TurnKind::copy ? most_regions(key.round.draft_len) : times_copies_ ? 1 : 0;
     const Buffer& times = turn_buffers_[started.number & 1].times;
-    AUSPEX_TRY_ASSIGN(made, Recording::create(*device_, regions, kernels_->tuning().copies_times ? &times : nullptr));
+    AUSPEX_TRY_ASSIGN(made, Recording::create(*device_, regions, times ? &times : nullptr));
     record_with_kernels(*made, *kernels_, [&](Recorder& to) { record_turn(to, started); });
     AUSPEX_TRY(made->finish());
     return made;
