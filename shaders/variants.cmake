@@ -3,7 +3,7 @@
 # auspex_shader(<variant> SOURCE <file.comp> [DEFINES A=1 ...] [UNROLL] [PREBUILT])
 
 # Reductions by shuffles where the subgroup size is known, instead of through shared memory; the same trees.
-foreach(op rmsnorm attention vocab_partials pick accept_race accept_candidates)
+foreach(op rmsnorm prenorm attention vocab_partials pick accept_race accept_candidates)
   auspex_shader(${op}.subgroup SOURCE ${op}.comp DEFINES SUBGROUP=1)
 endforeach()
 
@@ -44,6 +44,7 @@ foreach(op matvec normed_matvec qkv gate_up)
     endforeach()
   endforeach()
 endforeach()
+auspex_shader(prenorm.wide SOURCE prenorm.comp DEFINES SUBGROUP=1 WIDE=1)
 # The same for attention, by the dimension of a head and by how many queries share what is read.
 foreach(head_dim 32 64 128)
   foreach(queries 1 2 3 4 6)

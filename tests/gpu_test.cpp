@@ -68,6 +68,7 @@ Tuning without_shuffles(Tuning tuning, uint32_t lanes) {
     tuning.matvec_teams = 4;
     tuning.matvec_outs = 2;
     tuning.attention_rows = 1;
+    tuning.norm_stage = false;
     return tuning;
 }
 

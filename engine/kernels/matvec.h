@@ -19,6 +19,7 @@ struct NormedRows {
     float eps;
     uint32_t n_rows;
     uint32_t first_row = 0, row_step = 1;
+    bool is_prepared = false; // by record_prenorm: x is multiplied with the weights, and weight is (n_rows) f32, scales
 };
 
 // The row count that is built and used for a pass of n_rows.

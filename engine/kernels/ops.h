@@ -13,6 +13,7 @@
 #include "kernels/matvec.h"
 #include "kernels/normed_matvec.h"
 #include "kernels/prompt_attention.h"
+#include "kernels/prenorm.h"
 #include "kernels/propose.h"
 #include "kernels/qkv.h"
 #include "kernels/random_fill.h"

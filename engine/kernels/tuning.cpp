@@ -46,6 +46,7 @@ Tuning choose_tuning(const DeviceCaps& caps) {
         tuning.matvec_rows = {1, 2, 3, 4, 5, 6, 7, 8, 12, 16};
         tuning.matvec_quant_rows = {1, 2, 4, 6, 8};
         tuning.matvec_outs = 8;
+        tuning.norm_stage = true; // squares of every row in every workgroup cost more than a dispatch
         tuning.attention_rows = 8; // reading keys costs more than weighing them; GPUs would rather have more workgroups
         tuning.wide = tuning.subgroup && tuning.lanes == 8 && caps.shader_int64 && caps.max_texels >= caps.max_storage_buffer_range / 4;
         // llvmpipe reads storage buffers element by element, with a branch for each or a gather, and texels whole.
@@ -91,6 +92,7 @@ bool may_choose(const Tuning& tuning, const Tuning& base, const DeviceCaps& caps
     Tuning rest = tuning; // with base's choices
     rest.wide = base.wide;
     rest.texels = base.texels;
+    rest.norm_stage = base.norm_stage;
     rest.matvec_teams = base.matvec_teams;
     rest.matvec_outs = base.matvec_outs;
     rest.matvec_rows = base.matvec_rows;
@@ -111,7 +113,7 @@ std::string Tuning::sizes() const {
     };
     const std::string loops = wide ? (texels ? "wide, by texels" : "wide")
                                    : std::to_string(matvec_outs) + " outputs x " + std::to_string(matvec_teams) + " teams";
-    return loops + "; rows" + list(matvec_rows) + (matvec_rows == matvec_quant_rows ? "" : "; of blocks" + list(matvec_quant_rows)) + "; vocabulary by " +
+    return loops + (norm_stage ? "; norms as stages" : "; norms within") + "; rows" + list(matvec_rows) + (matvec_rows == matvec_quant_rows ? "" : "; of blocks" + list(matvec_quant_rows)) + "; vocabulary by " +
            std::to_string(vocab_threads);
 }
 

@@ -20,6 +20,7 @@ struct Tuning {
 
     // Bit-neutral.
     bool attention_combines = true;           // the last workgroup of attention joins the splits: no stage of its own
+    bool norm_stage = false;                  // norms are stages of their own instead of in every workgroup that reads their rows
     bool subgroup = false;                    // reductions by shuffles; lanes is the pinned subgroup size
     uint32_t pinned_subgroup_size = 0;        // 0: the device has one size, or shared memory is used
     bool wide = false;                        // the ".wide" variants: shuffles, 64-bit fetches, unrolled at build time

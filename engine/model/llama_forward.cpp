@@ -6,6 +6,7 @@
 #include "kernels/matmul.h"
 #include "kernels/matvec.h"
 #include "kernels/normed_matvec.h"
+#include "kernels/prenorm.h"
 #include "kernels/prompt_attention.h"
 #include "kernels/qkv.h"
 #include "kernels/rmsnorm.h"
@@ -44,7 +45,7 @@ std::vector<float> make_rope_table(const LlamaConfig& config, uint32_t max_conte
 uint64_t LlamaModel::activation_bytes_per_row(const LlamaConfig& c, const Tuning& tuning, uint32_t max_context) {
     uint64_t splits = ceil_div(max_context, tuning.attention_split);
     return halves_bytes_per_row(c, tuning) +
-           4ull * (2ull * padded_width(c.hidden_size) + uint64_t(2 * c.n_heads + 2 * c.n_kv_heads) * c.head_dim +
+           4ull * (2ull * padded_width(c.hidden_size) + 1 + uint64_t(2 * c.n_heads + 2 * c.n_kv_heads) * c.head_dim +
                    uint64_t(c.n_heads) * splits * (c.head_dim + 2) + c.n_kv_heads + 3ull * padded_width(c.ffn_size));
 }
 
@@ -69,6 +70,7 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::create(Device& device, MemoryPoo
     };
     AUSPEX_TRY(make(a.x, padded_width(c.hidden_size)));
     AUSPEX_TRY(make(a.normed, padded_width(c.hidden_size)));
+    AUSPEX_TRY(make(a.norm_scales, 1));
     AUSPEX_TRY(make(a.qkv, uint64_t(c.n_heads + 2 * c.n_kv_heads) * c.head_dim));
     AUSPEX_TRY(make(a.partials, uint64_t(c.n_heads) * model->max_splits_ * (c.head_dim + 2)));
     AUSPEX_TRY(make(a.splits_done, c.n_kv_heads));
@@ -110,6 +112,16 @@ NormedRows LlamaModel::normed(const Pass& pass, const Buffer& norm) const {
     return {.x = activations_.x.view(), .weight = norm.view(), .width = config().hidden_size, .eps = config().rms_eps, .n_rows = pass.n_rows};
 }
 
+NormedRows LlamaModel::record_norm(Recorder& to, std::span<const Tensor> weight, const NormedRows& rows) const {
+    const bool in_blocks = is_quantized(weight[0].dtype);
+    const bool walk_alike = std::all_of(weight.begin(), weight.end(), [&](const Tensor& part) { return is_quantized(part.dtype) == in_blocks; });
+    if (!walk_alike || !to.tuning().norm_stage) return rows;
+    to.cmd.stage("norm");
+    const NormedRows prepared = record_prenorm(to, weight[0], rows, activations_.normed.view(), activations_.norm_scales.view());
+    to.cmd.barrier();
+    return prepared;
+}
+
 void LlamaModel::record_normed_linear(Recorder& to, const Pass& pass, const Linear& weight, const NormedRows& x, const Buffer& y, uint32_t y_stride) const {
     if (!pass.by_rows(to)) {
         record_rmsnorm(to, x.x, x.weight, activations_.normed.view(), {.width = x.width, .n_rows = x.n_rows, .eps = x.eps});
@@ -129,7 +141,8 @@ void LlamaModel::record_attention_input(Recorder& to, const Pass& pass, uint32_t
     const LlamaLayer& layer = weights_.layers[i];
     const AttentionShape shape = cache_->attention_shape();
     const QkvBuffers b = {a.qkv.view(), pass.rows, rope_table_.view(), cache_->page_table(), cache_->k(i), cache_->v(i)};
-    const NormedRows x = normed(pass, layer.attention_norm);
+    NormedRows x = normed(pass, layer.attention_norm);
+    if (pass.by_rows(to)) x = record_norm(to, layer.qkv.parts, x);
     to.cmd.stage("qkv");
     if (pass.by_rows(to) && shape.cache_dtype != DType::q8_0) {
         uint32_t first = 0;
@@ -167,7 +180,8 @@ void LlamaModel::record_attention_output(Recorder& to, const Pass& pass, uint32_
 void LlamaModel::record_ffn_input(Recorder& to, const Pass& pass, const LlamaLayer& layer) const {
     const uint32_t ffn = config().ffn_size;
     const Activations& a = activations_;
-    const NormedRows x = normed(pass, layer.ffn_norm);
+    NormedRows x = normed(pass, layer.ffn_norm);
+    if (pass.by_rows(to)) x = record_norm(to, layer.gate_up.parts, x);
     to.cmd.stage("gate_up");
     if (pass.by_rows(to) && layer.gate_up_in_pairs()) {
         record_gate_up(to, layer.gate_up.parts[0], x, a.ffn.view(), padded_width(ffn));
@@ -200,14 +214,16 @@ NormedRows LlamaModel::normed(const HeadRows& rows) const {
 }
 
 void LlamaModel::record_head(Recorder& to, BufferView logits, const HeadRows& rows, uint32_t logits_stride, uint32_t logits_first) const {
+    const NormedRows x = record_norm(to, {&weights_.head(), 1}, normed(rows));
     to.cmd.stage("head");
-    record_normed_matvec(to, weights_.head(), normed(rows), logits, logits_stride, logits_first);
+    record_normed_matvec(to, weights_.head(), x, logits, logits_stride, logits_first);
     to.cmd.barrier();
 }
 
 uint32_t LlamaModel::record_best_head(Recorder& to, const BestTokens& bests, const HeadRows& rows) const {
+    const NormedRows x = record_norm(to, {&weights_.head(), 1}, normed(rows));
     to.cmd.stage("head");
-    const uint32_t n_bests = record_best_tokens(to, weights_.head(), normed(rows), bests);
+    const uint32_t n_bests = record_best_tokens(to, weights_.head(), x, bests);
     to.cmd.barrier();
     return n_bests;
 }

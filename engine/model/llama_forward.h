@@ -25,6 +25,7 @@ struct Pass {
 struct Activations {
     Buffer x;          // (max_rows, padded d) f32, the residual stream
     Buffer normed;     // (max_rows, padded d) f32
+    Buffer norm_scales; // (max_rows) f32
     Buffer qkv;        // (max_rows, n_heads + 2 · n_kv_heads, head_dim) f32
     Buffer partials;   // (max_rows, n_heads, max_splits, head_dim + 2) f32
     Buffer splits_done; // (max_rows, n_kv_heads) uint, zero between passes
@@ -70,6 +71,8 @@ class LlamaModel {
                        bool add) const;
     NormedRows normed(const Pass& pass, const Buffer& norm) const;
     NormedRows normed(const HeadRows& rows) const;
+    // The norm as a stage, where the device wants that and the parts of the weight walk x in one way; else `rows` as they are.
+    NormedRows record_norm(Recorder& to, std::span<const Tensor> weight, const NormedRows& rows) const;
     void record_normed_linear(Recorder& to, const Pass& pass, const Linear& weight, const NormedRows& x, const Buffer& y, uint32_t y_stride) const;
     // As few stages as fit the pass: x to q, with k and v cached; q and the cache to what the heads say; x to the
     // feed-forward's inner activations.

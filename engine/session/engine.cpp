@@ -12,7 +12,8 @@ namespace {
 constexpr uint32_t kPageSize = 16;       // tokens
 constexpr uint32_t kPromptChunk = 64;    // rows of one replay
 constexpr uint32_t kDefaultContext = 4096;
-constexpr uint32_t kStagesPerLayer = 5; // of a plain pass: qkv, attention, output, gate_up, down
+// Of a plain pass: qkv, attention, output, gate_up, down; and what norms the first and the fourth where that is apart.
+uint32_t stages_per_layer(const Tuning& tuning) { return tuning.norm_stage ? 7 : 5; }
 constexpr uint32_t kCommandSlack = 16384; // commands beyond one whole prompt
 
 // Largest power of two of slots whose round fits every binding.
@@ -191,8 +192,8 @@ Result<MemoryPlan> Engine::build(const EngineDesc& desc, const OpenedModels& mod
                                 device_->caps.timestamp_period_ns, device_->caps.timestamp_valid_bits};
     const CostPrior prior = {.target_bytes = target_->weights().bytes(),
                              .draft_bytes = draft_ ? draft_->weights().bytes() : 0,
-                             .target_stages = kStagesPerLayer * target.n_layers,
-                             .draft_stages = draft_ ? kStagesPerLayer * draft_->config().n_layers : 0,
+                             .target_stages = stages_per_layer(tuning()) * target.n_layers,
+                             .draft_stages = draft_ ? stages_per_layer(tuning()) * draft_->config().n_layers : 0,
                              .is_cpu = device_->caps.type == VK_PHYSICAL_DEVICE_TYPE_CPU};
     planner_ = std::make_unique<RoundPlanner>(prior, max_draft_len_, draft_ != nullptr);
     scheduler_ = std::make_unique<Scheduler>(round_models, *turns_, *planner_, max_commands, limits);

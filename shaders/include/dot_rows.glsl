@@ -33,14 +33,16 @@
                 xb[r] = x_vec(x_base[r] + x_of_b(step, octet));
             }
 #ifdef NORM
-            vec4 norm_a = norm_vec(x_of_a(step, octet));
-            vec4 norm_b = norm_vec(x_of_b(step, octet));
-            [[unroll]] for (int r = 0; r < ROWS; ++r) {
-                squares[r] = dot_quad(xb[r], xb[r], dot_quad(xa[r], xa[r], squares[r]));
-                precise vec4 a = xa[r] * norm_a;
-                precise vec4 b = xb[r] * norm_b;
-                xa[r] = a;
-                xb[r] = b;
+            if (PREPARED == 0u) {
+                vec4 norm_a = norm_vec(x_of_a(step, octet));
+                vec4 norm_b = norm_vec(x_of_b(step, octet));
+                [[unroll]] for (int r = 0; r < ROWS; ++r) {
+                    squares[r] = add_squares(xa[r], xb[r], squares[r]);
+                    precise vec4 a = xa[r] * norm_a;
+                    precise vec4 b = xb[r] * norm_b;
+                    xa[r] = a;
+                    xb[r] = b;
+                }
             }
 #endif
             [[unroll]] for (int o = 0; o < OUTS; ++o) {
@@ -61,12 +63,19 @@
     REDUCE_LEVEL(4)
     REDUCE_LEVEL(5)
 #ifdef NORM
-    LANE_TREE(SQUARES_LEVEL)
+    if (PREPARED == 0u) {
+        LANE_TREE(SQUARES_LEVEL)
+        [[unroll]] for (int r = 0; r < ROWS; ++r) {
+            precise float mean = squares[r] / float(args.norm_width);
+            precise float scale = 1.0 / sqrt(mean + args.norm_eps);
+            squares[r] = scale;
+        }
+    } else {
+        [[unroll]] for (int r = 0; r < ROWS; ++r) squares[r] = prepared_scales[min(row0 + r, args.n_rows - 1u)];
+    }
     [[unroll]] for (int r = 0; r < ROWS; ++r) {
-        precise float mean = squares[r] / float(args.norm_width);
-        precise float scale = 1.0 / sqrt(mean + args.norm_eps);
         [[unroll]] for (int o = 0; o < kHeld; ++o) {
-            precise float scaled = acc[o * ROWS + r] * scale;
+            precise float scaled = acc[o * ROWS + r] * squares[r];
             acc[o * ROWS + r] = scaled;
         }
     }

@@ -2,7 +2,8 @@
 // l, l + LANES, … of a weight row whatever the number of rows, so a row's bits never depend on its company.
 // Grid: x, y fold the output groups, z counts tiles of ROWS rows. OUTS is a power of two.
 // NORM: x goes through an RMSNorm first (Zhang and Sennrich 2019, equation 4), whose scale multiplies the finished sum, so
-// that nothing waits for the mean of squares: every team finds it on its way through x.
+// that nothing waits for the mean of squares: every team finds it on its way through x. Unless the includer's constant PREPARED
+// says that prenorm.comp has done all that.
 // UNROLLED: row and output counts are fixed at build time and unrolled there, for compilers that would not.
 // Include after the push constants `args`, which begin with MATVEC_MEMBERS; then dot_rows.glsl inside main().
 #extension GL_EXT_control_flow_attributes : require
@@ -33,6 +34,7 @@ vec4 x_vec(uint at) { return uintBitsToFloat(FETCH_VEC(x, x_texels, at)); }
 #ifdef NORM
 layout(std430, binding = kMatvecNorm) readonly buffer Norm { WIDE_VEC norm_weight[]; };
 TEXEL_BUFFER(kTexelVecs + kMatvecNorm, norm_texels)
+layout(std430, binding = kMatvecNorm) readonly buffer Scales { float prepared_scales[]; };
 vec4 norm_vec(uint at) { return uintBitsToFloat(FETCH_VEC(norm_weight, norm_texels, at)); }
 #endif
 
@@ -64,12 +66,3 @@ shared float sums[kHeld > 1 ? 1u : gl_WorkGroupSize.x * uint(ROWS)];
             writes = writes && (lane & distance) == 0u;                                                                \
         }                                                                                                              \
     }
-
-float dot_quad(vec4 w, vec4 v, float sum) {
-    precise float a = sum;
-    a = fma(w.x, v.x, a);
-    a = fma(w.y, v.y, a);
-    a = fma(w.z, v.z, a);
-    a = fma(w.w, v.w, a);
-    return a;
-}

@@ -41,10 +41,6 @@ void octet_weights(WeightStep s, uint octet, out vec4 a, out vec4 b) {
     }
 }
 
-// Which four elements of x, in units of vec4, meet a and b.
-uint x_of_a(uint step, uint octet) { return 2u * step; }
-uint x_of_b(uint step, uint octet) { return 2u * step + 1u; }
-
 #else
 const uint kOctets = 4u;
 const uint kLowBits = LOW_BITS(FORMAT);
@@ -155,7 +151,5 @@ void octet_weights(WeightStep s, uint octet, out vec4 a, out vec4 b) {
     a = decode(bytes_of(code_a), s.scale.x, s.min_or_bias.x);
     b = decode(bytes_of(code_b), s.scale.y, s.min_or_bias.y);
 }
-
-uint x_of_a(uint step, uint octet) { return 8u * step + octet; }
-uint x_of_b(uint step, uint octet) { return 8u * step + 4u + octet; }
 #endif
+#include "include/octets.glsl"

@@ -8,7 +8,8 @@ SHARED_BEGIN
 SHARED_CONST uint kMatvecWeight = 0u; // (n_out) rows of shared/weight_format.h
 SHARED_CONST uint kMatvecX = 1u;      // (rows, x_row_stride) f32; zero up to the last step's end
 SHARED_CONST uint kMatvecY = 2u;      // (rows, y_stride) f32
-SHARED_CONST uint kMatvecNorm = 3u;   // (x_row_stride) f32, zero beyond the width: weights of an RMSNorm that x goes through first
+SHARED_CONST uint kMatvecNorm = 3u;   // (x_row_stride) f32, zero beyond the width: weights of an RMSNorm that x goes through first;
+                                      // or (n_rows) f32, where prenorm.comp has prepared x: the scales of its rows
 
 // Row r of the pass is row x_first_row + r · x_row_step of x. GLSL knows no nested structs that C++ agrees with.
 #define MATVEC_MEMBERS                                                                                                 \

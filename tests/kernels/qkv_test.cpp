@@ -1,6 +1,7 @@
 // The fused attention input has the bits of its parts, which have tests of their own against the reference, in q and in
-// every byte of the caches.
+// every byte of the caches; whether it norms by itself or not.
 #include "kernels/normed_matvec.h"
+#include "kernels/prenorm.h"
 #include "kernels/qkv.h"
 
 #include "kernels/cache_fixture.h"
@@ -22,10 +23,10 @@ class Qkv : public CacheTest, public ::testing::WithParamInterface<HeadCase> {
         return {first, first + cache.words(pool)};
     }
 
-    void expect_bits_of_the_parts(DType dtype, uint32_t cols, uint32_t shard_rows, uint32_t n_rows, bool tiled = false) {
+    void expect_bits_of_the_parts(DType dtype, uint32_t cols, uint32_t shard_rows, uint32_t n_rows, bool tiled = false, bool behind_norm = false) {
         const HeadCase c = GetParam();
         const uint32_t width = (c.group + 2) * c.n_kv_heads * c.head_dim, q_width = c.group * c.n_kv_heads * c.head_dim;
-        SCOPED_TRACE(std::string(dtype_name(dtype)) + ", " + std::to_string(n_rows) + " rows");
+        SCOPED_TRACE(std::string(dtype_name(dtype)) + ", " + std::to_string(n_rows) + " rows" + (behind_norm ? " behind a norm" : ""));
         std::vector<float> values = random_floats(size_t{width} * cols, 5);
         const Tensor rows_of_weights = is_quantized(dtype) ? quantized_tensor(values, width, cols, dtype, 6, shard_rows) : tensor(values, width, cols, dtype, shard_rows);
         const Tensor tiles = tiled ? in_tiles(rows_of_weights) : Tensor();
@@ -40,8 +41,14 @@ class Qkv : public CacheTest, public ::testing::WithParamInterface<HeadCase> {
         const NormedRows normed = {.x = x.view(), .weight = norm_weight.view(), .width = cols, .eps = 1e-5f, .n_rows = n_rows};
         const PagedCache fused = make_cache(c, 3, 8, 7), apart = make_cache(c, 3, 8, 7);
         const Buffer fused_qkv = output<float>(size_t{n_rows} * width), qkv = output<float>(size_t{n_rows} * width);
+        const Buffer prenormed = output<float>(padded.size()), scales = output<float>(n_rows);
         run(kernels(c.variant), [&](Recorder& to) {
-            record_qkv(to, weight, normed, fused.shape,
+            NormedRows member = normed;
+            if (behind_norm) {
+                member = record_prenorm(to, weight, normed, prenormed.view(), scales.view());
+                to.cmd.barrier();
+            }
+            record_qkv(to, weight, member, fused.shape,
                        {fused_qkv.view(), row_buffer.view(), table.view(), fused.page_buffer.view(), fused.k.view(), fused.v.view()});
             record_normed_matvec(to, weight, normed, qkv.view(), width);
             to.cmd.barrier();
@@ -65,6 +72,9 @@ TEST_P(Qkv, has_the_bits_of_its_parts) {
     expect_bits_of_the_parts(DType::f16, 64, GetParam().head_dim + 2, 6); // a shard ends inside of a head
     expect_bits_of_the_parts(DType::bf16, 128, 0, 3, /*tiled=*/true);
     expect_bits_of_the_parts(DType::q4_0, 64, 0, 4);
+    expect_bits_of_the_parts(DType::bf16, 77, 0, 3, /*tiled=*/false, /*behind_norm=*/true);
+    expect_bits_of_the_parts(DType::bf16, 128, 0, 6, /*tiled=*/true, /*behind_norm=*/true);
+    expect_bits_of_the_parts(DType::q4_0, 64, 0, 4, /*tiled=*/false, /*behind_norm=*/true);
 }
 
 const std::vector<HeadCase> kCases = {{1, 3, 32, DType::f16}, {3, 2, 32, DType::f32}, {4, 2, 64, DType::f16},

@@ -152,7 +152,7 @@ TEST(Tuning, choices_change_no_bit) {
     const Story expected = tell(*untuned, 0);
     expect_same(*untuned, tell(*untuned, 3), expected);
     for (const json& choice : {json{{"wide", false}, {"outs", 16}, {"teams", 2}, {"rows", {1, 8}}, {"vocab_threads", 64}},
-                               json{{"texels", untuned->tuning().wide && !untuned->tuning().texels}, {"outs", untuned->tuning().matvec_outs},
+                               json{{"texels", untuned->tuning().wide && !untuned->tuning().texels}, {"norm_stage", !untuned->tuning().norm_stage}, {"outs", untuned->tuning().matvec_outs},
                                     {"rows", {1, 2, 8, 16}}, {"block_rows", {1, 8}}}}) {
         Folder folder("choice");
         json kept = json::parse(kept_text());
@@ -312,6 +312,7 @@ TEST(Tuning, hostile_files_are_ignored) {
         {"block_rows", {json::array(), {1, 3}, {2, 4}, {8, 1}, {64}, long_list}},
         {"wide", {1, 0, "true", nullptr}},
         {"texels", {1, 0, "true", nullptr}},
+        {"norm_stage", {1, 0, "true", nullptr}},
         {"rows_agree", {false, 1, nullptr}}, // false goes with one row count only
         {"timed", {1, "yes", nullptr}},
     };
@@ -363,6 +364,7 @@ TEST(Tuning, only_bit_neutral_sizes_may_be_chosen) {
     };
     EXPECT_TRUE(may([](Tuning& t) { t.matvec_outs = 16; }));
     EXPECT_TRUE(may([](Tuning& t) { t.matvec_rows = {1, 16}; }));
+    EXPECT_TRUE(may([](Tuning& t) { t.norm_stage = !t.norm_stage; }));
     EXPECT_FALSE(may([](Tuning& t) { t.matvec_teams = 8; })) << "256 invocations";
     EXPECT_FALSE(may([](Tuning& t) { t.vocab_threads = 256; }));
     EXPECT_FALSE(may([](Tuning& t) { t.lanes = 16; }));

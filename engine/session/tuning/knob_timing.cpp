@@ -3,7 +3,8 @@
 
 #include "base/checked.h"
 #include "base/platform.h"
-#include "kernels/matvec.h"
+#include "kernels/normed_matvec.h"
+#include "kernels/prenorm.h"
 #include "kernels/random_fill.h"
 #include "kernels/truncate.h"
 #include "shared/slot_state.h"
@@ -41,6 +42,7 @@ class KnobTimer {
     struct Matrix {
         std::vector<Tensor> copies; // used in turn, so that caches hold none of them
         Buffer x, y;                // (kMostRows, padded cols), (kMostRows, rows) f32
+        Buffer norm, normed;        // (padded cols), (kMostRows, padded cols) f32
     };
     using Change = std::function<void(Tuning&, uint32_t)>;
 
@@ -49,12 +51,13 @@ class KnobTimer {
     Result<double> least_ms(const Tuning& tuning, const std::function<void(Recorder&)>& record);
     Result<double> matvec_ms(const Tuning& tuning, const Matrix& matrix, uint32_t n_rows);
     Result<double> score_ms(const Tuning& tuning); // of all matrices and scored row counts
+    Result<double> norm_ms(const Tuning& tuning); // of the same behind a norm
     Result<double> vocab_ms(const Tuning& tuning);
     Status choose_one(const std::string& knob, const std::vector<uint32_t>& candidates, uint32_t was, const std::function<std::string(uint32_t)>& name,
                       const Change& change, Result<double> (KnobTimer::*measure)(const Tuning&));
     Status choose_rows(bool quant);
     void advance() {
-        if (request_.progress) request_.progress(std::min(1.0f, static_cast<float>(++knobs_done_) / 7.0f));
+        if (request_.progress) request_.progress(std::min(1.0f, static_cast<float>(++knobs_done_) / 8.0f));
     }
 
     Device& device_;
@@ -64,6 +67,7 @@ class KnobTimer {
     std::map<std::string, std::unique_ptr<KernelLibrary>> libraries_;
     std::vector<Matrix> matrices_;
     Tensor logits_;  // (1, vocab) f32
+    Buffer norm_scales_; // (kMostRows) f32
     Buffer state_, round_slot_, scratch_, cut_;
     TimedKnobs result_;
     uint32_t knobs_done_ = 0;
@@ -107,8 +111,11 @@ Status KnobTimer::prepare(const Tuning& base) {
         }
         AUSPEX_TRY(zeroed(matrix.x, uint64_t(kMostRows) * matrix.copies[0].padded_cols * 4));
         AUSPEX_TRY(zeroed(matrix.y, uint64_t(kMostRows) * shape.rows * 4));
+        AUSPEX_TRY(zeroed(matrix.norm, matrix.copies[0].padded_cols * 4ull));
+        AUSPEX_TRY(zeroed(matrix.normed, matrix.x.size()));
         matrices_.push_back(std::move(matrix));
     }
+    AUSPEX_TRY(zeroed(norm_scales_, kMostRows * 4));
     AUSPEX_TRY_ASSIGN(logits, create_tensor(device_, memory_, DType::f32, 1, request_.vocab, false));
     AUSPEX_TRY(random(logits, 1, 3.0f));
     logits_ = std::move(logits);
@@ -162,6 +169,26 @@ Result<double> KnobTimer::score_ms(const Tuning& tuning) {
     for (const Matrix& matrix : matrices_)
         for (uint32_t n_rows : kScored) {
             AUSPEX_TRY_ASSIGN(ms, matvec_ms(tuning, matrix, n_rows));
+            sum += ms;
+        }
+    return sum;
+}
+
+Result<double> KnobTimer::norm_ms(const Tuning& tuning) {
+    double sum = 0;
+    for (const Matrix& matrix : matrices_)
+        for (uint32_t n_rows : kScored) {
+            AUSPEX_TRY_ASSIGN(ms, least_ms(tuning, [&](Recorder& to) {
+                for (const Tensor& copy : matrix.copies) {
+                    NormedRows rows = {.x = matrix.x.view(), .weight = matrix.norm.view(), .width = copy.cols, .eps = 1e-5f, .n_rows = n_rows};
+                    if (tuning.norm_stage) {
+                        rows = record_prenorm(to, copy, rows, matrix.normed.view(), norm_scales_.view());
+                        to.cmd.barrier();
+                    }
+                    record_normed_matvec(to, copy, rows, matrix.y.view(), copy.rows);
+                    to.cmd.barrier();
+                }
+            }));
             sum += ms;
         }
     return sum;
@@ -274,6 +301,8 @@ Result<TimedKnobs> KnobTimer::choose(const Tuning& base, bool keep_rows) {
         AUSPEX_TRY(choose_one("teams per workgroup", with(teams_choices(base, device_.caps), base.matvec_teams), base.matvec_teams, number,
                               [](Tuning& t, uint32_t n) { t.matvec_teams = n; }, &KnobTimer::score_ms));
     }
+    AUSPEX_TRY(choose_one("norms", {0, 1}, base.norm_stage, [](uint32_t on) { return std::string(on ? "as stages" : "within"); },
+                          [](Tuning& t, uint32_t on) { t.norm_stage = on != 0; }, &KnobTimer::norm_ms));
     if (request_.vocab <= gpu::kMaxTruncateVocab)
         AUSPEX_TRY(choose_one("vocabulary threads", with(vocab_threads_choices(device_.caps), base.vocab_threads), base.vocab_threads, number,
                               [](Tuning& t, uint32_t n) { t.vocab_threads = n; }, &KnobTimer::vocab_ms));

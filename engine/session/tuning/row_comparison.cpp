@@ -4,6 +4,7 @@
 #include "base/platform.h"
 #include "kernels/gate_up.h"
 #include "kernels/normed_matvec.h"
+#include "kernels/prenorm.h"
 #include "kernels/random_fill.h"
 #include "tensor/upload.h"
 
@@ -40,6 +41,8 @@ class Bench {
         }));
         AUSPEX_TRY_ASSIGN(x, memory_.create(kMostRows * kXRow, MemoryUse::upload));
         AUSPEX_TRY_ASSIGN(norm, memory_.create(kXRow, MemoryUse::upload));
+        AUSPEX_TRY_ASSIGN(normed, memory_.create(kMostRows * kXRow, MemoryUse::device));
+        AUSPEX_TRY_ASSIGN(scales, memory_.create(kMostRows * 4, MemoryUse::device));
         AUSPEX_TRY_ASSIGN(y, memory_.create(std::size(kMembers) * kMemberBytes, MemoryUse::readback));
         fill(x, -1.0f);
         fill(norm, 0.5f);
@@ -48,6 +51,8 @@ class Bench {
         weight_ = std::move(weight);
         x_ = std::move(x);
         norm_ = std::move(norm);
+        normed_ = std::move(normed);
+        norm_scales_ = std::move(scales);
         y_ = std::move(y);
         return ok_status();
     }
@@ -56,9 +61,14 @@ class Bench {
     void record(Recorder& to, size_t member, uint32_t block, uint32_t to_row, uint32_t first, uint32_t n) {
         const BufferView x = x_.view(first * kXRow, n * kXRow);
         const BufferView y = y_.view(member * kMemberBytes + block * kYBlock + to_row * kYRow, n * kYRow);
-        const NormedRows normed = {.x = x, .weight = norm_.view(), .width = kCols, .eps = 1e-5f, .n_rows = n};
-        if (member == 0) record_matvec(to, weight_, x, y, n, kStride, true);
-        else if (member == 1) record_normed_matvec(to, weight_, normed, y, kStride);
+        NormedRows normed = {.x = x, .weight = norm_.view(), .width = kCols, .eps = 1e-5f, .n_rows = n};
+        if (member == 0) return record_matvec(to, weight_, x, y, n, kStride, true);
+        if (to.tuning().norm_stage) {
+            to.cmd.barrier(); // who read the last ones is done
+            normed = record_prenorm(to, weight_, normed, normed_.view(), norm_scales_.view());
+            to.cmd.barrier();
+        }
+        if (member == 1) record_normed_matvec(to, weight_, normed, y, kStride);
         else record_gate_up(to, weight_, normed, y, kStride);
     }
 
@@ -97,6 +107,7 @@ class Bench {
     Tensor weight_; // (kOuts or kTiledOuts, kCols)
     Buffer x_;      // (kMostRows, kCols) f32
     Buffer norm_;   // (kCols) f32
+    Buffer normed_, norm_scales_; // (kMostRows, kCols), (kMostRows) f32
     Buffer y_;      // (members, 1 + kMostRows, kMostRows, kStride) f32
 };
 
