@@ -45,7 +45,7 @@ std::vector<float> make_rope_table(const LlamaConfig& config, uint32_t max_conte
 uint64_t LlamaModel::activation_bytes_per_row(const LlamaConfig& c, const Tuning& tuning, uint32_t max_context) {
     uint64_t splits = ceil_div(max_context, tuning.attention_split);
     return halves_bytes_per_row(c, tuning) +
-           4ull * (2ull * padded_width(c.hidden_size) + 1 + uint64_t(2 * c.n_heads + 2 * c.n_kv_heads) * c.head_dim +
+           4ull * (2ull * padded_width(c.hidden_size) + 4 + uint64_t(2 * c.n_heads + 2 * c.n_kv_heads) * c.head_dim +
                    uint64_t(c.n_heads) * splits * (c.head_dim + 2) + c.n_kv_heads + 3ull * padded_width(c.ffn_size));
 }
 
@@ -70,7 +70,7 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::create(Device& device, MemoryPoo
     };
     AUSPEX_TRY(make(a.x, padded_width(c.hidden_size)));
     AUSPEX_TRY(make(a.normed, padded_width(c.hidden_size)));
-    AUSPEX_TRY(make(a.norm_scales, 1));
+    AUSPEX_TRY(make(a.norm_scales, 4));
     AUSPEX_TRY(make(a.qkv, uint64_t(c.n_heads + 2 * c.n_kv_heads) * c.head_dim));
     AUSPEX_TRY(make(a.partials, uint64_t(c.n_heads) * model->max_splits_ * (c.head_dim + 2)));
     AUSPEX_TRY(make(a.splits_done, c.n_kv_heads));

@@ -25,7 +25,7 @@ struct Pass {
 struct Activations {
     Buffer x;          // (max_rows, padded d) f32, the residual stream
     Buffer normed;     // (max_rows, padded d) f32
-    Buffer norm_scales; // (max_rows) f32
+    Buffer norm_scales; // (max_rows) f32, and room for whole texels
     Buffer qkv;        // (max_rows, n_heads + 2 · n_kv_heads, head_dim) f32
     Buffer partials;   // (max_rows, n_heads, max_splits, head_dim + 2) f32
     Buffer splits_done; // (max_rows, n_kv_heads) uint, zero between passes
