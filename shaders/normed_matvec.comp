@@ -1,5 +1,6 @@
-// The mat-vec family's member behind an RMSNorm. Sums are written; or, of a head whose logits nobody needs, only the best token
-// of a workgroup's outputs for each row (BESTS). Its key is the logit, or logit / T plus coupled Gumbel noise.
+// The mat-vec family's member behind an RMSNorm. BESTS 0: sums are written. Else, of a head whose logits nobody needs, only the best
+// token of a workgroup's outputs for each row: 1, by its logit; 2, in slots with a temperature by logit / T plus coupled Gumbel noise.
+// A constant, because llvmpipe runs through both sides of every branch, and the noise would be a third of a greedy head's time.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "shared/normed_matvec_args.h"
@@ -42,7 +43,7 @@ void main() {
         float temperature = 0.0; // of entries that do not take part, too
         uint position = 0u;
         uvec2 seed = uvec2(0u);
-        if (round_slots[entry].live != 0u) {
+        if (BESTS > 1u && round_slots[entry].live != 0u) {
             uint slot = round_slots[entry].slot;
             temperature = state[slot].temperature;
             position = round_slots[entry].start + args.first_offset + row % args.rows_per_slot;
@@ -55,7 +56,7 @@ void main() {
             if (out_index >= args.n_out) continue;
             uint id = args.first_out + out_index;
             precise float key = sums[own + o * ROWS + r];
-            if (temperature != 0.0) {
+            if (BESTS > 1u && temperature != 0.0) {
                 precise float z = key * (1.0 / temperature);
                 key = gumbel_key(z, philox(uvec4(position, kPurposeCoupled, 0u, id / 4u), seed)[id % 4u]);
             }

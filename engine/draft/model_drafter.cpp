@@ -6,7 +6,7 @@
 namespace auspex {
 
 void record_draft_step(Recorder& to, const LlamaModel& draft, const DraftBuffers& b, uint32_t step, uint32_t draft_len,
-                       uint32_t batch, bool takes_best, const TransformForm& transforms) {
+                       uint32_t batch, LogitsUse logits_use, const TransformForm& transforms) {
     const uint32_t vocab = draft.config().vocab_size;
     const bool first = step == 0;
     const uint32_t rows_per_slot = first ? 2 : 1;
@@ -20,8 +20,9 @@ void record_draft_step(Recorder& to, const LlamaModel& draft, const DraftBuffers
     draft.record_layers(to, pass, 0, draft.config().n_layers);
     const LlamaModel::HeadRows rows = {.n = batch, .first_row = rows_per_slot - 1, .row_step = rows_per_slot};
     DraftPick pick = {b.choices, b.target_rows, b.rows, b.round_slots};
-    if (takes_best) {
-        const uint32_t n_bests = draft.record_best_head(to, {b.logits, b.state, b.round_slots, 1, step + 1}, rows);
+    if (logits_use != LogitsUse::all) {
+        const BestTokens bests = {b.logits, b.state, b.round_slots, 1, step + 1, logits_use == LogitsUse::largest_key};
+        const uint32_t n_bests = draft.record_best_head(to, bests, rows);
         record_pick_best_draft(to, b.logits, pick, n_bests, batch, step, draft_len);
         return to.cmd.barrier();
     }

@@ -4,6 +4,7 @@
 
 #include "kernels/transforms.h"
 #include "model/llama_forward.h"
+#include "sequence/sequence.h"
 
 namespace auspex {
 
@@ -19,9 +20,9 @@ struct DraftBuffers {
     TransformBuffers transforms = {}; // of (batch) rows
 };
 
-// Draft `step` of 0 … draft_len - 1 for every batch entry. takes_best: of the entries that the model drafts for each takes the
-// best token, and no logits are kept.
+// Draft `step` of 0 … draft_len - 1 for every batch entry. logits_use: by any entry that the model drafts for; unless it is all, no
+// logits are kept.
 void record_draft_step(Recorder& to, const LlamaModel& draft, const DraftBuffers& buffers, uint32_t step, uint32_t draft_len,
-                       uint32_t batch, bool takes_best, const TransformForm& transforms);
+                       uint32_t batch, LogitsUse logits_use, const TransformForm& transforms);
 
 } // namespace auspex

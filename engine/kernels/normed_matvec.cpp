@@ -7,13 +7,13 @@
 namespace auspex {
 
 namespace {
-MatvecKernel normed_kernel(Recorder& to, const Tensor& weight, const NormedRows& rows, bool bests) {
+MatvecKernel normed_kernel(Recorder& to, const Tensor& weight, const NormedRows& rows, uint32_t bests) {
     return matvec_kernel(to, "normed_matvec", weight, rows.n_rows, 7, sizeof(gpu::NormedMatvecArgs), {rows.is_prepared, bests});
 }
 } // namespace
 
 void record_normed_matvec(Recorder& to, const Tensor& weight, const NormedRows& rows, BufferView y, uint32_t y_stride, uint32_t y_first) {
-    const MatvecKernel kernel = normed_kernel(to, weight, rows, false);
+    const MatvecKernel kernel = normed_kernel(to, weight, rows, 0);
     if (!kernel.kernel) return;
     gpu::NormedMatvecArgs common = {};
     set_rows(common, y_stride, rows);
@@ -24,7 +24,7 @@ void record_normed_matvec(Recorder& to, const Tensor& weight, const NormedRows& 
 }
 
 uint32_t record_best_tokens(Recorder& to, const Tensor& weight, const NormedRows& rows, const BestTokens& out) {
-    const MatvecKernel kernel = normed_kernel(to, weight, rows, true);
+    const MatvecKernel kernel = normed_kernel(to, weight, rows, out.adds_noise ? 2 : 1);
     if (!kernel.kernel) return 1;
     gpu::NormedMatvecArgs common = {};
     set_rows(common, 0, rows);

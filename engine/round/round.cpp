@@ -45,7 +45,7 @@ void record_round(Recorder& to, const RoundModels& models, const RoundBuffers& b
                           b.round_slots.view(), b.draft_logits.view(), b.partials.view(),              b.draft_choices.view(), transforms};
     for (uint32_t step = 0; form.model_drafts && step < draft_len; ++step) {
         to.cmd.begin_region("draft");
-        record_draft_step(to, *models.draft, draft, step, draft_len, batch, form.takes_best, transform_form);
+        record_draft_step(to, *models.draft, draft, step, draft_len, batch, form.logits_use, transform_form);
         to.cmd.end_region();
         cut(to, sliced, "draft");
     }
@@ -59,15 +59,14 @@ void record_round(Recorder& to, const RoundModels& models, const RoundBuffers& b
         cut(to, sliced, "verify");
     }
     to.cmd.begin_region("verify");
-    if (form.takes_best) record_verify_best(to, target, verify, draft_len, batch);
-    else record_verify_head(to, target, verify, draft_len, batch, transform_form);
+    record_verify_head(to, target, verify, draft_len, batch, form.logits_use, transform_form);
     to.cmd.end_region();
     cut(to, sliced, "accept");
 
     to.cmd.begin_region("accept");
     record_acceptance(to, {b.target_logits.view(), b.draft_logits.view(), b.target_choices.view(), b.draft_choices.view(), b.state.view(), b.history.view(),
                            b.round_slots.view(), b.target_rows.view(), b.plans.view(), b.race_partials.view(), turn.records.view()},
-                      {.batch = batch, .draft_len = draft_len, .vocab = target.config().vocab_size, .history_stride = b.history_stride, .races = !form.takes_best});
+                      {.batch = batch, .draft_len = draft_len, .vocab = target.config().vocab_size, .history_stride = b.history_stride, .races = form.logits_use == LogitsUse::all});
     if (form.searches) {
         to.cmd.barrier();
         record_propose(to, {turn.batch.view(), b.state.view(), b.history.view(), turn.records.view()}, batch, b.history_stride);

@@ -58,7 +58,7 @@ struct RoundForm {
     uint32_t batch = 1;     // entries
     bool model_drafts = false; // the draft model drafts, for slots whose drafter it is
     bool searches = false;     // afterwards, slots that ask for it get the next round's drafts from their history
-    bool takes_best = false;   // every slot takes the best token of a row (SamplingParams::takes_best): logits are not kept
+    LogitsUse logits_use = LogitsUse::all; // by any slot; unless it is all, logits are not kept
     bool edits_logits = false; // penalties and biases, for slots that ask for them
     Truncation truncation = {}; // top_k, top_p, min_p, for slots that ask for them
     bool sliced = false;       // cut into segments at stage boundaries, for time budgets

@@ -29,6 +29,13 @@ struct TokenBias {
     float bias; // added to the logit; -inf bans the token
 };
 
+// What choosing a token needs of a row of logits; each more than the one before.
+enum class LogitsUse : uint32_t {
+    largest,     // which is the largest
+    largest_key, // which is the largest after coupled noise
+    all,
+};
+
 // What is done to logits of target and drafts alike, in this order: penalties, biases, top_k, top_p, min_p, temperature.
 struct SamplingParams {
     float temperature = 0; // 0: greedy
@@ -47,9 +54,10 @@ struct SamplingParams {
     bool edits_logits() const {
         return repeat_penalty != 1 || presence_penalty != 0 || frequency_penalty != 0 || !biases.empty();
     }
-    // Nothing of the logits counts but which token's key is the largest.
-    bool takes_best() const {
-        return (temperature == 0 || acceptance == AcceptanceRule::coupled) && lenience == 1 && !edits_logits() && !truncates();
+    LogitsUse logits_use() const {
+        if (lenience != 1 || edits_logits() || truncates()) return LogitsUse::all;
+        if (temperature == 0) return LogitsUse::largest;
+        return acceptance == AcceptanceRule::coupled ? LogitsUse::largest_key : LogitsUse::all;
     }
     bool truncates() const { return temperature > 0 && (top_k > 0 || top_p < 1 || min_p > 0); }
 };

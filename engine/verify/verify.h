@@ -3,6 +3,7 @@
 
 #include "kernels/transforms.h"
 #include "model/llama_forward.h"
+#include "sequence/sequence.h"
 
 namespace auspex {
 
@@ -20,10 +21,8 @@ struct VerifyBuffers {
 // Layers [begin, end) of the target pass; begin 0 starts with the embedding.
 void record_verify_layers(Recorder& to, const LlamaModel& target, const VerifyBuffers& buffers, uint32_t draft_len,
                           uint32_t batch, uint32_t begin, uint32_t end);
-// Head, transforms and reduction, after the last layer.
+// Head, transforms and reduction, after the last layer. logits_use: by any entry; unless it is all, no logits are kept or transformed.
 void record_verify_head(Recorder& to, const LlamaModel& target, const VerifyBuffers& buffers, uint32_t draft_len, uint32_t batch,
-                        const TransformForm& transforms);
-// The same where every slot takes the best token of a row, and no logits are kept.
-void record_verify_best(Recorder& to, const LlamaModel& target, const VerifyBuffers& buffers, uint32_t draft_len, uint32_t batch);
+                        LogitsUse logits_use, const TransformForm& transforms);
 
 } // namespace auspex

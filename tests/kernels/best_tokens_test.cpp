@@ -23,6 +23,9 @@ struct Entries {
         state.push_back(slot);
         round_slots.push_back({live ? i : gpu::kNoSlot, 0, 10 * i + 3, live, 0});
     }
+    bool any_noise() const {
+        return std::any_of(state.begin(), state.end(), [](const gpu::SlotState& slot) { return slot.temperature > 0; });
+    }
 };
 
 class BestTokensTest : public LinearTest {
@@ -42,7 +45,7 @@ class BestTokensTest : public LinearTest {
                 to.cmd.barrier();
                 return record_pick(to, partials.view(), choices.view(), n, kVocab);
             }
-            const uint32_t n_bests = record_best_tokens(to, head, rows, {bests.view(), state.view(), round_slots.view(), rows_per_slot, 1});
+            const uint32_t n_bests = record_best_tokens(to, head, rows, {bests.view(), state.view(), round_slots.view(), rows_per_slot, 1, entries.any_noise()});
             to.cmd.barrier();
             record_pick_best(to, bests.view(), choices.view(), n, n_bests);
         });

@@ -5,13 +5,13 @@
 
 namespace auspex {
 
-RoundForm empty_round(bool sliced) { return {.takes_best = true, .sliced = sliced}; }
+RoundForm empty_round(bool sliced) { return {.logits_use = LogitsUse::largest, .sliced = sliced}; }
 
 void add_to_round(RoundForm& form, const SequenceRequest& request) {
     const SamplingParams& sampling = request.sampling;
     form.searches |= request.searches();
     form.edits_logits |= sampling.edits_logits();
-    form.takes_best &= sampling.takes_best();
+    form.logits_use = std::max(form.logits_use, sampling.logits_use());
     form.truncation.top_k |= sampling.truncates() && sampling.top_k > 0;
     form.truncation.top_p |= sampling.truncates() && sampling.top_p < 1;
     form.truncation.min_p |= sampling.truncates() && sampling.min_p > 0;
