@@ -173,6 +173,27 @@ INSTANTIATE_TEST_SUITE_P(, Drafters, ::testing::Values(Setting{1, true}, Setting
     return std::to_string(at.param.slots) + "_slots_" + (at.param.with_draft ? "pair" : "target_only");
 });
 
+// One round serves what needs the largest logit, the largest after noise, and all of them.
+TEST(SharedRounds, text_does_not_depend_on_how_others_sample) {
+    auto engine = make_engine(random_pair(8, true));
+    ASSERT_TRUE(engine);
+    std::vector<Job> jobs;
+    for (uint32_t i = 0; i < 6; ++i) {
+        jobs.push_back({.prompt = random_prompt(3 + i, kVocab, i), .max_tokens = 20, .draft_len = i, .temperature = i % 3 == 0 ? 0.0f : 0.9f, .seed = i});
+        if (i % 3 == 1) jobs.back().acceptance = AcceptanceRule::coupled;
+    }
+    for (size_t n : {size_t{2}, size_t{6}}) { // the first two do not need the logits
+        const auto together = run_jobs(*engine, {jobs.begin(), jobs.begin() + static_cast<std::ptrdiff_t>(n)});
+        ASSERT_FALSE(HasFatalFailure());
+        for (size_t i = 0; i < n; ++i) {
+            EXPECT_EQ(together[i].tokens, run_job(*engine, jobs[i]).tokens) << "job " << i << " of " << n;
+            Job greedy = jobs[i];
+            greedy.temperature = 0;
+            EXPECT_EQ(together[i].tokens == run_job(*engine, greedy).tokens, jobs[i].temperature == 0) << "job " << i << " of " << n;
+        }
+    }
+}
+
 class BundledDrafters : public ::testing::TestWithParam<bool> {}; // with the draft model
 
 // On real text, with an engine that may have no draft at all; one prompt repeats itself.

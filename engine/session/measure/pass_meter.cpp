@@ -105,7 +105,8 @@ void PassMeter::record_pass(Recorder& to, const PassRequest& request) {
     llama.record_embedding(to, pass);
     llama.record_layers(to, pass, 0, llama.config().n_layers);
     if (request.kind == PassKind::prompt) return;
-    const uint32_t n_bests = llama.record_best_head(to, {bests_.view(), state_.view(), round_slots_.view(), n, 1}, {.n = n});
+    const BestTokens greedy = {bests_.view(), state_.view(), round_slots_.view(), n, 1, false};
+    const uint32_t n_bests = llama.record_best_head(to, greedy, {.n = n});
     to.cmd.stage("sampling");
     record_pick_best(to, bests_.view(), choices_.view(), n, n_bests);
     to.cmd.barrier();
