@@ -3,7 +3,7 @@
 #extension GL_GOOGLE_include_directive : require
 #include "shared/accept_args.h"
 
-layout(local_size_x = 32) in;
+layout(local_size_x_id = 0) in;
 
 layout(push_constant) uniform Push { AcceptCommitArgs args; };
 layout(std430, binding = kCommitPartials) readonly buffer Partials { RacePartial partials[]; };

@@ -12,7 +12,7 @@
 #define FAULT 0
 #endif
 
-layout(local_size_x = 32) in;
+layout(local_size_x_id = 0) in;
 
 layout(push_constant) uniform Push { AcceptTestArgs args; };
 layout(std430, binding = kTestTargetLogits) readonly buffer TargetLogits { float target_logits[]; };

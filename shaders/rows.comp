@@ -3,7 +3,7 @@
 #extension GL_GOOGLE_include_directive : require
 #include "shared/rows_args.h"
 
-layout(local_size_x = 64) in;
+layout(local_size_x_id = 0) in;
 
 layout(push_constant) uniform Push { RowsArgs args; };
 layout(std430, binding = kRowsBatch) readonly buffer Batch { uint batch[]; };

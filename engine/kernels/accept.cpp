@@ -8,12 +8,12 @@
 namespace auspex {
 
 void record_accept(Recorder& to, const AcceptBuffers& b, const AcceptShape& shape) {
-    const Kernel* test = to.kernel({"accept_test", 8, sizeof(gpu::AcceptTestArgs), false, {}});
+    const Kernel* test = to.kernel({"accept_test", 8, sizeof(gpu::AcceptTestArgs), false, {to.tuning().lanes}});
     const Kernel* race = to.kernel({"accept_race", 8, sizeof(gpu::AcceptRaceArgs), true, {to.tuning().lanes}});
-    const Kernel* commit = to.kernel({"accept_commit", 7, sizeof(gpu::AcceptCommitArgs), false, {}});
+    const Kernel* commit = to.kernel({"accept_commit", 7, sizeof(gpu::AcceptCommitArgs), false, {to.tuning().lanes}});
     if (!test || !race || !commit) return;
     uint32_t n_chunks = vocab_chunks(shape.vocab);
-    uint32_t groups = ceil_div(shape.batch, 32u);
+    uint32_t groups = ceil_div(shape.batch, to.tuning().lanes);
     to.cmd.dispatch(*test, {groups, 1, 1},
                     gpu::AcceptTestArgs{.batch = shape.batch, .draft_len = shape.draft_len, .vocab = shape.vocab},
                     {b.target_logits, b.draft_logits, b.target_choices, b.draft_choices, b.state, b.round_slots, b.target_rows,

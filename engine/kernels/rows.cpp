@@ -8,7 +8,7 @@
 namespace auspex {
 
 void record_rows(Recorder& to, const RoundRows& buffers, const RoundRowsShape& shape) {
-    const Kernel* kernel = to.kernel({"rows", 7, sizeof(gpu::RowsArgs), false, {}});
+    const Kernel* kernel = to.kernel({"rows", 7, sizeof(gpu::RowsArgs), false, {to.tuning().lanes}}); // llvmpipe computes idle lanes, too
     if (!kernel) return;
     to.cmd.dispatch(*kernel, {1, 1, 1},
                     gpu::RowsArgs{.batch = shape.batch,
