@@ -25,14 +25,9 @@ const char* name_of(TurnKind kind) {
 uint64_t GpuClock::begin_ns(uint64_t begin_tick, uint64_t end_tick, uint64_t submitted_ns, uint64_t done_ns) {
     const uint64_t length = between_ns(begin_tick, end_tick);
     const uint64_t latest = done_ns - std::min(done_ns, length);
-    uint64_t begin = latest;
-    if (last_ns_ != 0) {
-        // Where the clocks would go alike since the turn before, had that one ended when it was said to.
-        const uint64_t gap = between_ns(last_tick_, begin_tick);
-        begin = std::min(latest, last_ns_ + gap);
-        if (begin < submitted_ns) begin = latest;
-        begin = std::max(begin, last_ns_);
-    }
+    // Where the clocks would go alike since the turn before, had that one ended when it was said to.
+    const uint64_t alike = last_ns_ == 0 ? 0 : last_ns_ + between_ns(last_tick_, begin_tick);
+    const uint64_t begin = std::max(std::min(std::max(submitted_ns, alike), latest), last_ns_);
     last_tick_ = end_tick;
     last_ns_ = begin + length;
     return begin;

@@ -3,6 +3,7 @@
 
 #include "session/turns/turn_queue.h"
 
+#include <algorithm>
 #include <functional>
 
 namespace auspex {
@@ -17,9 +18,10 @@ struct TraceEvent {
 };
 using TraceSink = std::function<void(const TraceEvent&)>;
 
-// Ticks of a GPU's clock as times of the host's. A turn is seen to be done some time after it is, never before: the
-// smallest delay seen puts the end of a turn's last stage at the moment the host saw it. Turns never overlap, and where that
-// would put a turn before its submission (the GPU's clock wrapped or was set back), it ends when it was seen to be done.
+// Ticks of a GPU's clock as times of the host's. A turn begins some time after its submission, never before: the smallest such
+// wait so far puts a turn's begin at the moment of its submission. A smaller one only ever moves the turns behind it to later, so
+// turns never overlap, nor end after they were seen to be done. Where ticks would have it otherwise (the GPU's clock was set
+// back, or goes faster than it says) a turn ends when it was seen to be done.
 class GpuClock {
   public:
     GpuClock(double period_ns, uint32_t valid_bits)
@@ -28,7 +30,7 @@ class GpuClock {
     // The host's time of begin_tick, for a turn that reaches from there to end_tick.
     uint64_t begin_ns(uint64_t begin_tick, uint64_t end_tick, uint64_t submitted_ns, uint64_t done_ns);
     uint64_t between_ns(uint64_t from_tick, uint64_t to_tick) const {
-        return static_cast<uint64_t>(static_cast<double>((to_tick - from_tick) & mask_) * period_ns_);
+        return static_cast<uint64_t>(std::min(static_cast<double>((to_tick - from_tick) & mask_) * period_ns_, 9e18));
     }
 
   private:

@@ -324,9 +324,9 @@ typedef struct auspex_trace_event {
 typedef void (*auspex_trace_callback)(void* user_data, const auspex_trace_event* event);
 
 /** Told of every turn once it is done, then of its stages in order, inside auspex_engine_step and others that wait for turns; must
- *  not call the engine. GPU times become times of the host by the turn whose end the host saw with the least delay: durations
- *  and gaps are the GPU's, all together may be late by that delay. Where the device has no timestamps there are no stages, and a
- *  turn reaches from its submission to when it was seen to be done. NULL: nothing is told (the default). */
+ *  not call the engine. GPU times become times of the host by the turn so far that began with the least wait after its submission:
+ *  durations are the GPU's, and gaps but where such a turn comes; all may be early by that wait. Where the device has no timestamps
+ *  there are no stages, and a turn reaches from its submission to when it was seen to be done. NULL: nothing is told (the default). */
 AUSPEX_API auspex_status auspex_engine_set_trace(auspex_engine* engine, auspex_trace_callback callback, void* user_data);
 
 #ifdef __cplusplus
