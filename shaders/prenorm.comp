@@ -7,6 +7,7 @@ layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint LANES = 8;
 layout(constant_id = 1) const uint kOctets = 1;
 const uint TEAMS = 1;
+#include "include/norm_scale.glsl"
 #include "include/octets.glsl"
 #include "include/reduce.glsl"
 #include "include/wide.glsl"
@@ -39,7 +40,6 @@ void main() {
             y[to + at_b] = normed_b;
         }
     }
-    precise float mean = lane_sum(squares) / float(args.norm_width);
-    precise float scale = 1.0 / sqrt(mean + args.norm_eps);
+    float scale = norm_scale(lane_sum(squares), args.norm_width, args.norm_eps);
     if (lane == 0u) scales[row] = scale;
 }

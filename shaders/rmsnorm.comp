@@ -6,6 +6,7 @@
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint LANES = 8;
 const uint TEAMS = 1;
+#include "include/norm_scale.glsl"
 #include "include/reduce.glsl"
 
 layout(push_constant) uniform Push { RmsnormArgs args; };
@@ -22,8 +23,7 @@ void main() {
         float v = x[from + i];
         squares = fma(v, v, squares);
     }
-    precise float mean = lane_sum(squares) / float(args.width);
-    precise float scale = 1.0 / sqrt(mean + args.eps);
+    float scale = norm_scale(lane_sum(squares), args.width, args.eps);
     for (uint i = lane; i < args.stride; i += LANES) {
         precise float v = 0.0;
         if (i < args.width) v = x[from + i] * scale * weight[i];

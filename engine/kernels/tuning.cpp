@@ -113,7 +113,8 @@ std::string Tuning::sizes() const {
     };
     const std::string loops = wide ? (texels ? "wide, by texels" : "wide")
                                    : std::to_string(matvec_outs) + " outputs x " + std::to_string(matvec_teams) + " teams";
-    return loops + (norm_stage ? "; norms as stages" : "; norms within") + "; rows" + list(matvec_rows) + (matvec_rows == matvec_quant_rows ? "" : "; of blocks" + list(matvec_quant_rows)) + "; vocabulary by " +
+    const std::string blocks = matvec_rows == matvec_quant_rows ? "" : "; of blocks" + list(matvec_quant_rows);
+    return loops + (norm_stage ? "; norms as stages" : "; norms within") + "; rows" + list(matvec_rows) + blocks + "; vocabulary by " +
            std::to_string(vocab_threads);
 }
 

@@ -65,17 +65,12 @@
 #ifdef NORM
     if (PREPARED == 0u) {
         LANE_TREE(SQUARES_LEVEL)
-        [[unroll]] for (int r = 0; r < ROWS; ++r) {
-            precise float mean = squares[r] / float(args.norm_width);
-            precise float scale = 1.0 / sqrt(mean + args.norm_eps);
-            squares[r] = scale;
-        }
-    } else {
-        [[unroll]] for (int r = 0; r < ROWS; ++r) squares[r] = prepared_scales[min(row0 + r, args.n_rows - 1u)];
     }
     [[unroll]] for (int r = 0; r < ROWS; ++r) {
+        float scale = PREPARED == 0u ? norm_scale(squares[r], args.norm_width, args.norm_eps)
+                                     : prepared_scales[min(row0 + r, args.n_rows - 1u)];
         [[unroll]] for (int o = 0; o < kHeld; ++o) {
-            precise float scaled = acc[o * ROWS + r] * squares[r];
+            precise float scaled = acc[o * ROWS + r] * scale;
             acc[o * ROWS + r] = scaled;
         }
     }
