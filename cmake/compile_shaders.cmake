@@ -39,10 +39,11 @@ function(auspex_shader name)
     list(TRANSFORM arg_DEFINES PREPEND -D)
     set(unroll)
     set(unrolled ${out}.spv)
-    if(arg_UNROLL)
+    if(arg_UNROLL) # twice: a loop around branches on specialisation constants unrolls only once equal values are one
         set(unrolled ${out}.unrolled.spv)
         set(unroll COMMAND ${AUSPEX_spirv_opt} --target-env=vulkan1.1 --merge-return --inline-entry-points-exhaustive --private-to-local
             --ssa-rewrite --ccp --loop-unroll --eliminate-dead-branches --ccp --merge-blocks --scalar-replacement=0 --ssa-rewrite --ccp
+            --redundancy-elimination --loop-unroll --ccp --scalar-replacement=0 --ssa-rewrite --ccp
             --eliminate-dead-code-aggressive ${out}.spv -o ${unrolled})
     endif()
     # Before the optimiser, so that it folds none; and again for what it copied.

@@ -27,10 +27,11 @@ void main() {
 #include "include/dot_rows.glsl"
     if (BESTS == 0u) {
         [[unroll]] for (int o = 0; o < kHeld; ++o) {
-            uint out_index = out0 + first_out + o;
-            if (!writes || out_index >= args.n_out) continue;
-            [[unroll]] for (int r = 0; r < ROWS; ++r)
-                if (row0 + r < args.n_rows) y[(row0 + r) * args.y_stride + args.first_out + out_index] = acc[o * ROWS + r];
+            [[unroll]] for (int r = 0; r < ROWS; ++r) {
+                uint out_index = out0 + first_out + o;
+                if (writes && out_index < args.n_out && row0 + r < args.n_rows)
+                    y[(row0 + r) * args.y_stride + args.first_out + out_index] = acc[o * ROWS + r];
+            }
         }
         return;
     }
