@@ -51,6 +51,7 @@ Tuning tuning_of(Variant variant, const DeviceCaps& caps) {
         return tuning;
     }
     tuning.wide = false;
+    tuning.matvec_ahead = 2;
     if (variant == Variant::shuffles) return tuning;
     tuning = without_shuffles(tuning, variant == Variant::lanes_16 ? 16 : variant == Variant::lanes_32 ? 32 : 0);
     tuning.matmul_parts = 0; // matrix units want the device's lanes
@@ -67,6 +68,7 @@ Tuning without_shuffles(Tuning tuning, uint32_t lanes) {
     tuning.matvec_rows = tuning.matvec_quant_rows = {1, 2, 4, 8, 16};
     tuning.matvec_teams = 4;
     tuning.matvec_outs = 2;
+    tuning.matvec_ahead = 4;
     tuning.attention_rows = 1;
     tuning.norm_stage = false;
     return tuning;

@@ -9,6 +9,17 @@ namespace {
 uint32_t wide_outs(bool quant, uint32_t tile) {
     return !quant && tile <= 8 ? 16 : 8;
 }
+
+// As many as tuning says, but no more than leave an eighth of a lane's work for nothing, since short rows of blocks give it two or
+// three steps, and than a loop should hold unrolled.
+uint32_t steps_ahead(const Tuning& tuning, const Tensor& weight, uint32_t tile) {
+    constexpr uint32_t kUnrolled = 64; // octets of rows
+    const uint32_t octets = is_quantized(weight.dtype) ? 4 : 1;
+    const uint32_t own = ceil_div(weight.steps(), tuning.lanes);
+    uint32_t ahead = tuning.wide ? 1 : tuning.matvec_ahead;
+    while (ahead > 1 && (8 * ahead * ceil_div(own, ahead) > 9 * own || ahead * octets * tile > kUnrolled)) --ahead;
+    return ahead;
+}
 } // namespace
 
 uint32_t matvec_tile_rows(const Tuning& tuning, DType dtype, uint32_t n_rows) {
@@ -26,7 +37,7 @@ MatvecKernel matvec_kernel(Recorder& to, const char* shader, const Tensor& weigh
     const uint32_t outs = tuning.wide ? wide_outs(quant, tile) : tuning.matvec_outs;
     const uint32_t lanes = tuning.lanes, teams = tuning.matvec_teams;
     const std::string name = std::string(shader) + (quant ? ".quant" : "");
-    std::vector<uint32_t> constants = {lanes * teams, lanes, teams, weight.layout(), tile, outs};
+    std::vector<uint32_t> constants = {lanes * teams, lanes, teams, weight.layout(), tile, outs, steps_ahead(tuning, weight, tile)};
     constants.insert(constants.end(), own_constants);
     std::vector<uint32_t> texels = {gpu::kTexelVecs + gpu::kMatvecWeight, gpu::kTexelVecs + gpu::kMatvecX};
     if (n_bindings > gpu::kMatvecNorm) texels.push_back(gpu::kTexelVecs + gpu::kMatvecNorm);

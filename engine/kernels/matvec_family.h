@@ -15,7 +15,7 @@ struct MatvecKernel {
     uint32_t tile_rows;
     uint32_t group_outs;  // outputs per workgroup
 };
-// shader: the stem of its .comp file. own_constants: from constant_id 6 on.
+// shader: the stem of its .comp file. own_constants: from constant_id 7 on.
 MatvecKernel matvec_kernel(Recorder& to, const char* shader, const Tensor& weight, uint32_t n_rows, uint32_t n_bindings,
                            uint32_t args_bytes, std::initializer_list<uint32_t> own_constants);
 

@@ -56,10 +56,12 @@ Tuning choose_tuning(const DeviceCaps& caps) {
         tuning.matrix_rows = tuning.matrix_outs = 16; // each product is hundreds of instructions
         tuning.vocab_threads = 8; // a barrier costs per subgroup
     } else {
-        // Memory-bound: padding rows is free, few variants; four teams keep enough loads in flight.
+        // Memory-bound: padding rows is free, few variants. With one step at a time a matrix of 3072 outputs has 1.5 MB of loads
+        // in flight, and memory that gives 3 TB/s after 0.7 µs wants 2 MB.
         tuning.matvec_rows = tuning.matvec_quant_rows = {1, 2, 4, 8, 16};
         tuning.matvec_teams = 4;
         tuning.matvec_outs = 2;
+        tuning.matvec_ahead = 4;
     }
     // The matrix kernel has four subgroups of a known size.
     if (caps.matrix && tuning.subgroup && caps.max_shared_memory_bytes >= 32768 && caps.max_workgroup_invocations >= 4 * tuning.lanes) {
@@ -74,6 +76,10 @@ Tuning choose_tuning(const DeviceCaps& caps) {
 
 std::vector<uint32_t> outs_choices() {
     return {2, 4, 8, 16};
+}
+
+std::vector<uint32_t> ahead_choices() {
+    return {1, 2, 4};
 }
 
 std::vector<uint32_t> teams_choices(const Tuning& base, const DeviceCaps& caps) {
@@ -95,12 +101,14 @@ bool may_choose(const Tuning& tuning, const Tuning& base, const DeviceCaps& caps
     rest.norm_stage = base.norm_stage;
     rest.matvec_teams = base.matvec_teams;
     rest.matvec_outs = base.matvec_outs;
+    rest.matvec_ahead = base.matvec_ahead;
     rest.matvec_rows = base.matvec_rows;
     rest.matvec_quant_rows = base.matvec_quant_rows;
     rest.vocab_threads = base.vocab_threads;
     return rest == base && (base.wide || !tuning.wide) && (base.wide || !tuning.texels) &&
            (tuning.matvec_teams == base.matvec_teams || has(teams_choices(base, caps), tuning.matvec_teams)) &&
            (tuning.matvec_outs == base.matvec_outs || has(outs_choices(), tuning.matvec_outs)) &&
+           (tuning.matvec_ahead == base.matvec_ahead || has(ahead_choices(), tuning.matvec_ahead)) &&
            may_build(tuning.matvec_rows, base.matvec_rows) && may_build(tuning.matvec_quant_rows, base.matvec_quant_rows) &&
            (tuning.vocab_threads == base.vocab_threads || has(vocab_threads_choices(caps), tuning.vocab_threads));
 }
@@ -112,7 +120,7 @@ std::string Tuning::sizes() const {
         return text;
     };
     const std::string loops = wide ? (texels ? "wide, by texels" : "wide")
-                                   : std::to_string(matvec_outs) + " outputs x " + std::to_string(matvec_teams) + " teams";
+                                   : std::to_string(matvec_outs) + " outputs x " + std::to_string(matvec_teams) + " teams, " + std::to_string(matvec_ahead) + " steps at once";
     const std::string blocks = matvec_rows == matvec_quant_rows ? "" : "; of blocks" + list(matvec_quant_rows);
     return loops + (norm_stage ? "; norms as stages" : "; norms within") + "; rows" + list(matvec_rows) + blocks + "; vocabulary by " +
            std::to_string(vocab_threads);

@@ -28,6 +28,7 @@ struct Tuning {
     bool tiles_weights = false;               // weights lie in tiles (shared/weight_format.h), in the order in which those read
     uint32_t matvec_teams = 1;                // teams of lanes per workgroup
     uint32_t matvec_outs = 4;                 // outputs per team, a power of two
+    uint32_t matvec_ahead = 1;                // steps of a weight row that a lane asks for before it uses the first, at most; not where `wide`
     std::vector<uint32_t> matvec_rows;        // row counts built, ascending; larger passes run in tiles of the last
     std::vector<uint32_t> matvec_quant_rows;  // … for quantised weights
     uint32_t attention_rows = 1;              // rows of a slot that share what attention reads of K and V, at most
@@ -47,6 +48,7 @@ Tuning choose_tuning(const DeviceCaps& caps);
 
 // What timing may choose from, ascending. Everything that is not here follows from caps.
 std::vector<uint32_t> outs_choices();
+std::vector<uint32_t> ahead_choices();
 std::vector<uint32_t> teams_choices(const Tuning& base, const DeviceCaps& caps);
 std::vector<uint32_t> vocab_threads_choices(const DeviceCaps& caps);
 // Whether `tuning` differs from `base` (choose_tuning's) in such choices only; its row counts are some of base's, 1 among

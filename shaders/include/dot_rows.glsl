@@ -22,22 +22,29 @@
     precise float squares[ROWS];
     [[unroll]] for (int r = 0; r < ROWS; ++r) squares[r] = 0.0;
 #endif
-    for (uint step = lane; step < args.k_steps; step += LANES) {
-        WeightStep w[OUTS];
-        [[unroll]] for (int o = 0; o < OUTS; ++o) w[o] = load_step(w_row[o], step, args.k_steps);
-        [[unroll]] for (uint octet = 0u; octet < kOctets; ++octet) {
+    for (uint first_step = lane; first_step < args.k_steps; first_step += LANES * uint(AHEAD)) {
+        uint steps[AHEAD]; // those behind the last take the last, and do not count
+        [[unroll]] for (int i = 0; i < AHEAD; ++i) steps[i] = AHEAD == 1 ? first_step : min(first_step + i * LANES, args.k_steps - 1u);
+        WeightStep w[AHEAD * OUTS];
+        [[unroll]] for (int i = 0; i < AHEAD; ++i)
+            [[unroll]] for (int o = 0; o < OUTS; ++o) w[i * OUTS + o] = load_step(w_row[o], steps[i], args.k_steps);
+        [[unroll]] for (uint i = 0u; i < uint(AHEAD) * kOctets; ++i) {
+            int ahead = int(i / kOctets);
+            uint octet = i % kOctets;
+            bool counts = AHEAD == 1 || first_step + ahead * LANES < args.k_steps;
             vec4 xa[ROWS];
             vec4 xb[ROWS];
             [[unroll]] for (int r = 0; r < ROWS; ++r) {
-                xa[r] = x_vec(x_base[r] + x_of_a(step, octet));
-                xb[r] = x_vec(x_base[r] + x_of_b(step, octet));
+                xa[r] = x_vec(x_base[r] + x_of_a(steps[ahead], octet));
+                xb[r] = x_vec(x_base[r] + x_of_b(steps[ahead], octet));
             }
 #ifdef NORM
             if (PREPARED == 0u) {
-                vec4 norm_a = norm_vec(x_of_a(step, octet));
-                vec4 norm_b = norm_vec(x_of_b(step, octet));
+                vec4 norm_a = norm_vec(x_of_a(steps[ahead], octet));
+                vec4 norm_b = norm_vec(x_of_b(steps[ahead], octet));
                 [[unroll]] for (int r = 0; r < ROWS; ++r) {
-                    squares[r] = add_squares(xa[r], xb[r], squares[r]);
+                    float sum = add_squares(xa[r], xb[r], squares[r]);
+                    squares[r] = counts ? sum : squares[r];
                     precise vec4 a = xa[r] * norm_a;
                     precise vec4 b = xb[r] * norm_b;
                     xa[r] = a;
@@ -47,9 +54,11 @@
 #endif
             [[unroll]] for (int o = 0; o < OUTS; ++o) {
                 vec4 wa, wb;
-                octet_weights(w[o], octet, wa, wb);
-                [[unroll]] for (int r = 0; r < ROWS; ++r)
-                    acc[o * ROWS + r] = dot_quad(wb, xb[r], dot_quad(wa, xa[r], acc[o * ROWS + r]));
+                octet_weights(w[ahead * OUTS + o], octet, wa, wb);
+                [[unroll]] for (int r = 0; r < ROWS; ++r) {
+                    float sum = dot_quad(wb, xb[r], dot_quad(wa, xa[r], acc[o * ROWS + r]));
+                    acc[o * ROWS + r] = counts ? sum : acc[o * ROWS + r];
+                }
             }
         }
     }

@@ -4,6 +4,8 @@
 // NORM: x goes through an RMSNorm first (Zhang and Sennrich 2019, equation 4), whose scale multiplies the finished sum, so
 // that nothing waits for the mean of squares: every team finds it on its way through x. Unless the includer's constant PREPARED
 // says that prenorm.comp has done all that.
+// AHEAD: steps whose weights a lane asks for before it uses the first, so that enough of them are on their way; sums are in the
+// same order whatever it is.
 // UNROLLED: row and output counts are fixed at build time and unrolled there, for compilers that would not.
 // Include after the push constants `args`, which begin with MATVEC_MEMBERS; then dot_rows.glsl inside main().
 #extension GL_EXT_control_flow_attributes : require
@@ -19,9 +21,11 @@ layout(constant_id = 3) const uint WEIGHT_LAYOUT = kFormatBf16;
 #ifdef UNROLLED
 const int ROWS = UNROLLED_ROWS;
 const int OUTS = UNROLLED_OUTS;
+const int AHEAD = 1; // llvmpipe's lanes wait for no memory
 #else
 layout(constant_id = 4) const int ROWS = 1;
 layout(constant_id = 5) const int OUTS = 4;
+layout(constant_id = 6) const int AHEAD = 1;
 #endif
 #define WEIGHT_BINDING kMatvecWeight
 #define AT_ONCE 4

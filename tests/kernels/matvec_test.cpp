@@ -203,6 +203,31 @@ TEST_F(MatvecRows, through_a_norm_do_not_depend_on_how_lanes_exchange_or_fetch) 
     EXPECT_TRUE(same_bits(found[3], found[0]));
 }
 
+// Rows whose last steps not every lane has.
+TEST_F(MatvecRows, do_not_depend_on_how_many_steps_are_asked_for_at_once) {
+    constexpr uint32_t kOut = 37;
+    for (const auto& [dtype, cols] : {std::pair{DType::bf16, 1234u}, {DType::q6_k, 768u}, {DType::q4_0, 352u}}) {
+        std::vector<float> values = random_floats(size_t{kOut} * cols, 38);
+        const Tensor weight = is_quantized(dtype) ? quantized_tensor(values, kOut, cols, dtype, 38) : tensor(values, kOut, cols, dtype);
+        const std::vector<float> x = random_floats(3 * cols, 39);
+        const Normed in = normed(x, cols);
+        std::vector<float> plain, through_norm;
+        for (uint32_t ahead = 1; ahead <= 4; ++ahead) {
+            SCOPED_TRACE(std::string(dtype_name(dtype)) + ", " + std::to_string(ahead) + " at once");
+            Tuning tuning = kernels(Variant::shuffles).tuning();
+            tuning.matvec_ahead = ahead;
+            auto library = KernelLibrary::create(device(), tuning, "");
+            ASSERT_TRUE(library.ok());
+            const std::vector<float> y = multiply(*library.value(), kMatvec, weight, x);
+            const Buffer z = output<float>(3 * kOut);
+            run(*library.value(), [&](Recorder& to) { record_normed_matvec(to, weight, in.rows, z.view(), kOut); });
+            if (ahead == 1) plain = y, through_norm = floats(z, 3 * kOut);
+            EXPECT_TRUE(same_bits(y, plain));
+            EXPECT_TRUE(same_bits(floats(z, 3 * kOut), through_norm));
+        }
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(, MatvecNormed, ::testing::Values(kNative, Variant::shuffles, Variant::shared, Variant::lanes_16, Variant::lanes_32),
                          [](const auto& i) { return variant_name(i.param); });
 

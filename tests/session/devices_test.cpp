@@ -133,7 +133,7 @@ TEST(Devices, compiling_on_several_threads_changes_no_bit) {
     expect_equal(*engine, bits_of(*engine), native_bits());
 }
 
-// Bit-neutral knobs are: rows built, outputs per team, teams.
+// Bit-neutral knobs are: rows built, outputs per team, teams, steps at once.
 TEST(Devices, bit_neutral_knobs_are) {
     EngineDesc desc = pair();
     desc.adjust_tuning = [](Tuning& tuning) {
@@ -142,6 +142,7 @@ TEST(Devices, bit_neutral_knobs_are) {
         tuning.matvec_rows = {1, 3, 8};
         tuning.matvec_teams = 3;
         tuning.matvec_outs = 2;
+        tuning.matvec_ahead = 3;
     };
     auto engine = make_engine(desc);
     ASSERT_TRUE(engine);

@@ -151,7 +151,7 @@ TEST(Tuning, choices_change_no_bit) {
     ASSERT_TRUE(untuned);
     const Story expected = tell(*untuned, 0);
     expect_same(*untuned, tell(*untuned, 3), expected);
-    for (const json& choice : {json{{"wide", false}, {"outs", 16}, {"teams", 2}, {"rows", {1, 8}}, {"vocab_threads", 64}},
+    for (const json& choice : {json{{"wide", false}, {"outs", 16}, {"teams", 2}, {"ahead", 4}, {"rows", {1, 8}}, {"vocab_threads", 64}},
                                json{{"texels", untuned->tuning().wide && !untuned->tuning().texels}, {"norm_stage", !untuned->tuning().norm_stage}, {"outs", untuned->tuning().matvec_outs},
                                     {"rows", {1, 2, 8, 16}}, {"block_rows", {1, 8}}}}) {
         Folder folder("choice");
@@ -307,6 +307,7 @@ TEST(Tuning, hostile_files_are_ignored) {
     const std::pair<const char*, std::vector<json>> wrong[] = {
         {"outs", {0, 1, 3, 32, -4, 4.5, 1e300, "4", nullptr, json::array({4}), 4294967300u}},
         {"teams", {0, 3, 16, 1u << 20, -1, "1", true}},
+        {"ahead", {0, 3, 8, 1u << 20, -1, 1.5, "2", nullptr}},
         {"vocab_threads", {0, 7, 512, -8, 1.5, nullptr}},
         {"rows", {json::array(), 1, {2, 4}, {1, 1}, {4, 1}, {1, 9}, {0}, {32}, {1, -2}, {1, "2"}, {1, 2.5}, long_list, nullptr}},
         {"block_rows", {json::array(), {1, 3}, {2, 4}, {8, 1}, {64}, long_list}},
@@ -365,6 +366,8 @@ TEST(Tuning, only_bit_neutral_sizes_may_be_chosen) {
     EXPECT_TRUE(may([](Tuning& t) { t.matvec_outs = 16; }));
     EXPECT_TRUE(may([](Tuning& t) { t.matvec_rows = {1, 16}; }));
     EXPECT_TRUE(may([](Tuning& t) { t.norm_stage = !t.norm_stage; }));
+    EXPECT_TRUE(may([](Tuning& t) { t.matvec_ahead = 1; }));
+    EXPECT_FALSE(may([](Tuning& t) { t.matvec_ahead = 8; }));
     EXPECT_FALSE(may([](Tuning& t) { t.matvec_teams = 8; })) << "256 invocations";
     EXPECT_FALSE(may([](Tuning& t) { t.vocab_threads = 256; }));
     EXPECT_FALSE(may([](Tuning& t) { t.lanes = 16; }));

@@ -57,7 +57,7 @@ class KnobTimer {
                       const Change& change, Result<double> (KnobTimer::*measure)(const Tuning&));
     Status choose_rows(bool quant);
     void advance() {
-        if (request_.progress) request_.progress(std::min(1.0f, static_cast<float>(++knobs_done_) / 8.0f));
+        if (request_.progress) request_.progress(std::min(1.0f, static_cast<float>(++knobs_done_) / 9.0f));
     }
 
     Device& device_;
@@ -299,6 +299,8 @@ Result<TimedKnobs> KnobTimer::choose(const Tuning& base, bool keep_rows) {
         AUSPEX_TRY(choose_one("outputs per team", with(outs_choices(), base.matvec_outs), base.matvec_outs, number,
                               [](Tuning& t, uint32_t n) { t.matvec_outs = n; }, &KnobTimer::score_ms));
         AUSPEX_TRY(choose_one("teams per workgroup", with(teams_choices(base, device_.caps), base.matvec_teams), base.matvec_teams, number,
+        AUSPEX_TRY(choose_one("steps at once", with(ahead_choices(), base.matvec_ahead), base.matvec_ahead, number,
+                              [](Tuning& t, uint32_t n) { t.matvec_ahead = n; }, &KnobTimer::score_ms));
                               [](Tuning& t, uint32_t n) { t.matvec_teams = n; }, &KnobTimer::score_ms));
     }
     AUSPEX_TRY(choose_one("norms", {0, 1}, base.norm_stage, [](uint32_t on) { return std::string(on ? "as stages" : "within"); },
