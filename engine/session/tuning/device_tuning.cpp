@@ -17,7 +17,7 @@ namespace auspex {
 
 namespace {
 
-constexpr uint32_t kTimingKernels = 30; // that a timing pass builds, or a few more
+constexpr uint32_t kTimingKernels = 34; // that a timing pass builds, or a few more
 constexpr uint64_t kMostMatrixBytes = 256ull << 20;
 
 std::vector<std::string> matrix_names(const Checkpoint& model) {
@@ -39,17 +39,23 @@ std::vector<DType> formats_of(const TuningRequest& request) {
     return {formats.begin(), formats.end()};
 }
 
-// The target's feed-forward matrix in the format that most of its bytes have, and the draft's in another one if it has.
+// Feed-forward matrices of the target, in the format that most of its bytes have, and the draft's in another one if it has: one with
+// most outputs, and one with fewest, whose workgroups a wide device has too few of.
 std::vector<MatrixShape> timed_matrices(const TuningRequest& request, const DeviceCaps& caps) {
     std::vector<MatrixShape> shapes;
     for (const Checkpoint* model : {request.target, request.draft}) {
         if (!model) continue;
         const LlamaConfig& c = model->config();
-        MatrixShape shape = {fitting_type(summarize_weights(*model).matrix_type, c.hidden_size), c.ffn_size, c.hidden_size};
-        const uint64_t row_bytes = device_row_bytes(shape.dtype, shape.cols);
-        const uint64_t most = std::max(row_bytes, std::min(kMostMatrixBytes, caps.device_free_bytes / 64));
-        shape.rows = static_cast<uint32_t>(std::min<uint64_t>(shape.rows, most / row_bytes));
-        if (shapes.empty() || shapes[0].dtype != shape.dtype) shapes.push_back(shape);
+        const DType type = summarize_weights(*model).matrix_type;
+        const size_t n_before = shapes.size();
+        const MatrixShape gate_up = {fitting_type(type, c.hidden_size), 2 * c.ffn_size, c.hidden_size, true};
+        const MatrixShape down = {fitting_type(type, c.ffn_size), c.hidden_size, c.ffn_size, false};
+        for (MatrixShape shape : {gate_up, down}) {
+            const uint64_t row_bytes = device_row_bytes(shape.dtype, shape.cols);
+            const uint64_t most = std::max(row_bytes, std::min(kMostMatrixBytes, caps.device_free_bytes / 64));
+            shape.rows = static_cast<uint32_t>(std::min<uint64_t>(shape.rows, most / row_bytes));
+            if (n_before == 0 || shapes[0].dtype != shape.dtype) shapes.push_back(shape);
+        }
     }
     return shapes;
 }

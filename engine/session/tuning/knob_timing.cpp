@@ -24,7 +24,7 @@ constexpr uint32_t kRepetitions = 15; // the least counts: what others do meanwh
 constexpr double kWins = 0.97;            // of the time before, at most
 constexpr uint32_t kMostRows = 16;
 constexpr uint32_t kScored[] = {1, 5};    // rows of a plain pass and of a usual verify pass
-constexpr uint64_t kBeyondCaches = 256ull << 20; // bytes that a GPU reads in turn
+constexpr uint64_t kBeyondCaches = 256ull << 20; // bytes that a GPU reads in turn, of all matrices
 constexpr uint32_t kMostCopies = 16;
 
 std::string rows_knob(DType dtype, uint32_t n) {
@@ -43,13 +43,14 @@ class KnobTimer {
         std::vector<Tensor> copies; // used in turn, so that caches hold none of them
         Buffer x, y;                // (kMostRows, padded cols), (kMostRows, rows) f32
         Buffer norm, normed;        // (padded cols), (kMostRows, padded cols) f32
+        bool is_behind_norm = false;
     };
     using Change = std::function<void(Tuning&, uint32_t)>;
 
     bool late() const { return now_ns() > request_.deadline_ns; }
     Result<KernelLibrary*> library(const Tuning& tuning);
     Result<double> least_ms(const Tuning& tuning, const std::function<void(Recorder&)>& record);
-    Result<double> matvec_ms(const Tuning& tuning, const Matrix& matrix, uint32_t n_rows);
+    Result<double> matvec_ms(const Tuning& tuning, std::span<const Matrix* const> matrices, uint32_t n_rows); // one after the other
     Result<double> score_ms(const Tuning& tuning); // of all matrices and scored row counts
     Result<double> norm_ms(const Tuning& tuning); // of the same behind a norm
     Result<double> vocab_ms(const Tuning& tuning);
@@ -102,8 +103,9 @@ Status KnobTimer::prepare(const Tuning& base) {
     };
     for (const MatrixShape& shape : request_.matrices) {
         Matrix matrix;
-        const uint64_t bytes = shape.rows * device_row_bytes(shape.dtype, shape.cols);
+        const uint64_t bytes = shape.rows * device_row_bytes(shape.dtype, shape.cols) * request_.matrices.size();
         const auto copies = static_cast<uint32_t>(is_cpu ? 1 : std::clamp<uint64_t>(std::min(kBeyondCaches, device_.caps.device_free_bytes / 16) / bytes, 1, kMostCopies));
+        matrix.is_behind_norm = shape.is_behind_norm;
         for (uint32_t i = 0; i < copies; ++i) {
             AUSPEX_TRY_ASSIGN(tensor, create_tensor(device_, memory_, shape.dtype, shape.rows, shape.cols, base.tiles_weights));
             AUSPEX_TRY(random(tensor, i + 1, 0.02f));
@@ -155,22 +157,24 @@ Result<double> KnobTimer::least_ms(const Tuning& tuning, const std::function<voi
     return least;
 }
 
-Result<double> KnobTimer::matvec_ms(const Tuning& tuning, const Matrix& matrix, uint32_t n_rows) {
+Result<double> KnobTimer::matvec_ms(const Tuning& tuning, std::span<const Matrix* const> matrices, uint32_t n_rows) {
     return least_ms(tuning, [&](Recorder& to) {
-        for (const Tensor& copy : matrix.copies) {
-            record_matvec(to, copy, matrix.x.view(), matrix.y.view(), n_rows, copy.rows, true);
-            to.cmd.barrier();
-        }
+        for (const Matrix* matrix : matrices)
+            for (const Tensor& copy : matrix->copies) {
+                record_matvec(to, copy, matrix->x.view(), matrix->y.view(), n_rows, copy.rows, true);
+                to.cmd.barrier();
+            }
     });
 }
 
 Result<double> KnobTimer::score_ms(const Tuning& tuning) {
+    std::vector<const Matrix*> all;
+    for (const Matrix& matrix : matrices_) all.push_back(&matrix);
     double sum = 0;
-    for (const Matrix& matrix : matrices_)
-        for (uint32_t n_rows : kScored) {
-            AUSPEX_TRY_ASSIGN(ms, matvec_ms(tuning, matrix, n_rows));
-            sum += ms;
-        }
+    for (uint32_t n_rows : kScored) {
+        AUSPEX_TRY_ASSIGN(ms, matvec_ms(tuning, all, n_rows));
+        sum += ms;
+    }
     return sum;
 }
 
@@ -178,6 +182,7 @@ Result<double> KnobTimer::norm_ms(const Tuning& tuning) {
     double sum = 0;
     for (const Matrix& matrix : matrices_)
         for (uint32_t n_rows : kScored) {
+            if (!matrix.is_behind_norm) continue;
             AUSPEX_TRY_ASSIGN(ms, least_ms(tuning, [&](Recorder& to) {
                 for (const Tensor& copy : matrix.copies) {
                     NormedRows rows = {.x = matrix.x.view(), .weight = matrix.norm.view(), .width = copy.cols, .eps = 1e-5f, .n_rows = n_rows};
@@ -250,16 +255,12 @@ Status KnobTimer::choose_rows(bool quant) {
     for (uint32_t n : rows) result_.times.push_back({rows_knob(measured[0]->copies[0].dtype, n), "built", -1, true, true});
     for (size_t j = 0; j < 2 * rows.size(); ++j) { // twice, some time apart
         const size_t i = j % rows.size();
-        double sum = 0;
-        for (const Matrix* matrix : measured) {
-            if (late()) {
-                result_.complete = false;
-                return ok_status();
-            }
-            AUSPEX_TRY_ASSIGN(one, matvec_ms(all, *matrix, rows[i]));
-            sum += one;
+        if (late()) {
+            result_.complete = false;
+            return ok_status();
         }
-        ms[i] = j < rows.size() ? sum : std::min(ms[i], sum);
+        AUSPEX_TRY_ASSIGN(now, matvec_ms(all, measured, rows[i]));
+        ms[i] = j < rows.size() ? now : std::min(ms[i], now);
         result_.times[first + i].ms = ms[i];
     }
     const auto leave_out = [&](size_t i, size_t by) {
@@ -298,9 +299,9 @@ Result<TimedKnobs> KnobTimer::choose(const Tuning& base, bool keep_rows) {
     if (!result_.tuning.wide) {
         AUSPEX_TRY(choose_one("outputs per team", with(outs_choices(), base.matvec_outs), base.matvec_outs, number,
                               [](Tuning& t, uint32_t n) { t.matvec_outs = n; }, &KnobTimer::score_ms));
-        AUSPEX_TRY(choose_one("teams per workgroup", with(teams_choices(base, device_.caps), base.matvec_teams), base.matvec_teams, number,
         AUSPEX_TRY(choose_one("steps at once", with(ahead_choices(), base.matvec_ahead), base.matvec_ahead, number,
                               [](Tuning& t, uint32_t n) { t.matvec_ahead = n; }, &KnobTimer::score_ms));
+        AUSPEX_TRY(choose_one("teams per workgroup", with(teams_choices(base, device_.caps), base.matvec_teams), base.matvec_teams, number,
                               [](Tuning& t, uint32_t n) { t.matvec_teams = n; }, &KnobTimer::score_ms));
     }
     AUSPEX_TRY(choose_one("norms", {0, 1}, base.norm_stage, [](uint32_t on) { return std::string(on ? "as stages" : "within"); },

@@ -15,16 +15,17 @@ namespace auspex {
 struct MatrixShape {
     DType dtype = DType::bf16;
     uint32_t rows = 0, cols = 0;
+    bool is_behind_norm = false;
 };
 
 struct KnobTime {
     std::string knob, candidate;
-    double ms = -1;         // least; of a mat-vec of 1 row and one of 5, or as the knob says. < 0: no time was left for it
+    double ms = -1;         // least; of mat-vecs of 1 row and of 5 by every matrix, or as the knob says. < 0: no time was left for it
     bool is_default = false, is_chosen = false;
 };
 
 struct TimingRequest {
-    std::vector<MatrixShape> matrices; // one for each format
+    std::vector<MatrixShape> matrices;
     uint32_t vocab = 0;
     uint64_t deadline_ns = 0;          // of now_ns(); what is not measured by then stays as it is
     KernelLibrary* kernels = nullptr;  // those of its tuning are taken from it instead of compiled again; may be null
