@@ -1,4 +1,5 @@
-// One knob after the other, each against what was chosen so far. A challenger must win twice, by more than noise.
+// One knob after the other, each against what was chosen so far. What is compared is measured in turn and several times, because a
+// machine's speed changes while it is measured; a challenger must win by more than noise.
 #include "session/tuning/knob_timing.h"
 
 #include "base/checked.h"
@@ -22,6 +23,8 @@ namespace {
 
 constexpr uint32_t kRepetitions = 15; // the least counts: what others do meanwhile only adds
 constexpr double kWins = 0.97;            // of the time before, at most
+constexpr uint32_t kDuels = 5;            // of the best challenger
+constexpr size_t kRowRounds = 5, kLeastRounds = 2; // of all row counts
 constexpr uint32_t kMostRows = 16;
 constexpr uint32_t kScored[] = {1, 5};    // rows of a plain pass and of a usual verify pass
 constexpr uint64_t kBeyondCaches = 256ull << 20; // bytes that a GPU reads in turn, of all matrices
@@ -29,6 +32,12 @@ constexpr uint32_t kMostCopies = 16;
 
 std::string rows_knob(DType dtype, uint32_t n) {
     return std::string(is_quantized(dtype) ? "block" : "plain") + " tile of " + std::to_string(n);
+}
+
+double median(std::vector<double> values) {
+    const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
 }
 
 class KnobTimer {
@@ -207,7 +216,7 @@ Result<double> KnobTimer::vocab_ms(const Tuning& tuning) {
     });
 }
 
-// `was` is measured first, then the others; the best of them again in turn with it.
+// `was` is measured first, then the others; the best of them again and again in turn with it, where the median counts.
 Status KnobTimer::choose_one(const std::string& knob, const std::vector<uint32_t>& candidates, uint32_t was,
                              const std::function<std::string(uint32_t)>& name, const Change& change, Result<double> (KnobTimer::*measure)(const Tuning&)) {
     const size_t first = result_.times.size();
@@ -233,9 +242,13 @@ Status KnobTimer::choose_one(const std::string& knob, const std::vector<uint32_t
     }
     advance();
     if (!best || late()) return ok_status();
-    AUSPEX_TRY_ASSIGN(again_was, (this->*measure)(tuned(was)));
-    AUSPEX_TRY_ASSIGN(again_best, (this->*measure)(tuned(*best)));
-    if (again_best >= again_was * kWins) return ok_status();
+    std::vector<double> ratios;
+    for (uint32_t duel = 0; duel < kDuels && (duel == 0 || !late()); ++duel) {
+        AUSPEX_TRY_ASSIGN(was_ms, (this->*measure)(tuned(was)));
+        AUSPEX_TRY_ASSIGN(best_ms, (this->*measure)(tuned(*best)));
+        ratios.push_back(best_ms / was_ms);
+    }
+    if (median(ratios) >= kWins) return ok_status();
     result_.tuning = tuned(*best);
     for (size_t i = first; i < result_.times.size(); ++i) result_.times[i].is_chosen = candidates[i - first] == *best;
     return ok_status();
@@ -250,28 +263,38 @@ Status KnobTimer::choose_rows(bool quant) {
         if (is_quantized(matrix.copies[0].dtype) == quant) measured.push_back(&matrix);
     if (measured.empty() || rows.size() < 3) return ok_status();
     const Tuning all = result_.tuning;
-    std::vector<double> ms(rows.size(), 0);
+    std::vector<std::vector<double>> rounds; // ms of all of them, one after the other
     const size_t first = result_.times.size();
     for (uint32_t n : rows) result_.times.push_back({rows_knob(measured[0]->copies[0].dtype, n), "built", -1, true, true});
-    for (size_t j = 0; j < 2 * rows.size(); ++j) { // twice, some time apart
-        const size_t i = j % rows.size();
-        if (late()) {
-            result_.complete = false;
-            return ok_status();
+    while (rounds.size() < kRowRounds) {
+        std::vector<double> ms;
+        while (ms.size() < rows.size() && !late()) {
+            AUSPEX_TRY_ASSIGN(now, matvec_ms(all, measured, rows[ms.size()]));
+            double& least = result_.times[first + ms.size()].ms;
+            least = least < 0 ? now : std::min(least, now);
+            ms.push_back(now);
         }
-        AUSPEX_TRY_ASSIGN(now, matvec_ms(all, measured, rows[i]));
-        ms[i] = j < rows.size() ? now : std::min(ms[i], now);
-        result_.times[first + i].ms = ms[i];
+        if (ms.size() < rows.size()) break;
+        rounds.push_back(std::move(ms));
     }
+    if (rounds.size() < kLeastRounds) {
+        result_.complete = false;
+        return ok_status();
+    }
+    const auto ratio = [&](size_t a, size_t b) {
+        std::vector<double> ratios;
+        for (const std::vector<double>& ms : rounds) ratios.push_back(ms[a] / ms[b]);
+        return median(std::move(ratios));
+    };
     const auto leave_out = [&](size_t i, size_t by) {
         result_.times[first + i].candidate = "by " + std::to_string(rows[by]);
         result_.times[first + i].is_default = false;
     };
     size_t last = rows.size() - 1;
-    for (; last > 0 && ms[last - 1] * ceil_div(rows[last], rows[last - 1]) < ms[last] * kWins; --last) leave_out(last, last - 1);
+    for (; last > 0 && ratio(last - 1, last) * ceil_div(rows[last], rows[last - 1]) < kWins; --last) leave_out(last, last - 1);
     std::vector<uint32_t> kept = {rows[last]};
     for (size_t i = last, next = last; i-- > 0;) {
-        if (i > 0 && ms[next] <= ms[i]) {
+        if (i > 0 && ratio(next, i) <= 1) {
             leave_out(i, next);
             continue;
         }
