@@ -68,6 +68,7 @@ Tuning without_shuffles(Tuning tuning, uint32_t lanes) {
     tuning.matvec_rows = tuning.matvec_quant_rows = {1, 2, 4, 8, 16};
     tuning.matvec_teams = 4;
     tuning.matvec_outs = 2;
+    tuning.matvec_many_outs = 4;
     tuning.matvec_ahead = 4;
     tuning.attention_rows = 1;
     tuning.norm_stage = false;

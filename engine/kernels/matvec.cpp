@@ -12,12 +12,12 @@ uint32_t wide_outs(bool quant, uint32_t tile) {
 
 // As many as tuning says, but no more than leave an eighth of a lane's work for nothing, since short rows of blocks give it two or
 // three steps, and than a loop should hold unrolled.
-uint32_t steps_ahead(const Tuning& tuning, const Tensor& weight, uint32_t tile) {
-    constexpr uint32_t kUnrolled = 64; // octets of rows
-    const uint32_t octets = is_quantized(weight.dtype) ? 4 : 1;
+uint32_t steps_ahead(const Tuning& tuning, const Tensor& weight, uint32_t tile, uint32_t outs) {
+    constexpr uint32_t kUnrolled = 64; // of an octet, a row and an output
+    const uint32_t each = (is_quantized(weight.dtype) ? 4 : 1) * tile * outs;
     const uint32_t own = ceil_div(weight.steps(), tuning.lanes);
     uint32_t ahead = tuning.wide ? 1 : tuning.matvec_ahead;
-    while (ahead > 1 && (8 * ahead * ceil_div(own, ahead) > 9 * own || ahead * octets * tile > kUnrolled)) --ahead;
+    while (ahead > 1 && (8 * ahead * ceil_div(own, ahead) > 9 * own || ahead * each > kUnrolled)) --ahead;
     return ahead;
 }
 } // namespace
@@ -34,10 +34,10 @@ MatvecKernel matvec_kernel(Recorder& to, const char* shader, const Tensor& weigh
     const Tuning& tuning = to.tuning();
     const bool quant = is_quantized(weight.dtype);
     const uint32_t tile = matvec_tile_rows(tuning, weight.dtype, n_rows);
-    const uint32_t outs = tuning.wide ? wide_outs(quant, tile) : tuning.matvec_outs;
+    const uint32_t outs = tuning.wide ? wide_outs(quant, tile) : tile > 2 ? tuning.matvec_many_outs : tuning.matvec_outs;
     const uint32_t lanes = tuning.lanes, teams = tuning.matvec_teams;
     const std::string name = std::string(shader) + (quant ? ".quant" : "");
-    std::vector<uint32_t> constants = {lanes * teams, lanes, teams, weight.layout(), tile, outs, steps_ahead(tuning, weight, tile)};
+    std::vector<uint32_t> constants = {lanes * teams, lanes, teams, weight.layout(), tile, outs, steps_ahead(tuning, weight, tile, outs)};
     constants.insert(constants.end(), own_constants);
     std::vector<uint32_t> texels = {gpu::kTexelVecs + gpu::kMatvecWeight, gpu::kTexelVecs + gpu::kMatvecX};
     if (n_bindings > gpu::kMatvecNorm) texels.push_back(gpu::kTexelVecs + gpu::kMatvecNorm);

@@ -45,7 +45,7 @@ Tuning choose_tuning(const DeviceCaps& caps) {
         // Compute-bound: every row count is built, and many outputs share the activations a team loads.
         tuning.matvec_rows = {1, 2, 3, 4, 5, 6, 7, 8, 12, 16};
         tuning.matvec_quant_rows = {1, 2, 4, 6, 8};
-        tuning.matvec_outs = 8;
+        tuning.matvec_outs = tuning.matvec_many_outs = 8;
         tuning.norm_stage = true; // squares of every row in every workgroup cost more than a dispatch
         tuning.attention_rows = 8; // reading keys costs more than weighing them; GPUs would rather have more workgroups
         tuning.wide = tuning.subgroup && tuning.lanes == 8 && caps.shader_int64 && caps.max_texels >= caps.max_storage_buffer_range / 4;
@@ -62,6 +62,8 @@ Tuning choose_tuning(const DeviceCaps& caps) {
         tuning.matvec_teams = 4;
         tuning.matvec_outs = 2;
         tuning.matvec_ahead = 4;
+        // A lane reads its part of x for every row: 8 rows and 2 outputs are 9 bytes of the L1 cache for each byte of bf16, with 4 outputs 5.
+        tuning.matvec_many_outs = 4;
     }
     // The matrix kernel has four subgroups of a known size.
     if (caps.matrix && tuning.subgroup && caps.max_shared_memory_bytes >= 32768 && caps.max_workgroup_invocations >= 4 * tuning.lanes) {
@@ -101,6 +103,7 @@ bool may_choose(const Tuning& tuning, const Tuning& base, const DeviceCaps& caps
     rest.norm_stage = base.norm_stage;
     rest.matvec_teams = base.matvec_teams;
     rest.matvec_outs = base.matvec_outs;
+    rest.matvec_many_outs = base.matvec_many_outs;
     rest.matvec_ahead = base.matvec_ahead;
     rest.matvec_rows = base.matvec_rows;
     rest.matvec_quant_rows = base.matvec_quant_rows;
@@ -108,6 +111,7 @@ bool may_choose(const Tuning& tuning, const Tuning& base, const DeviceCaps& caps
     return rest == base && (base.wide || !tuning.wide) && (base.wide || !tuning.texels) &&
            (tuning.matvec_teams == base.matvec_teams || has(teams_choices(base, caps), tuning.matvec_teams)) &&
            (tuning.matvec_outs == base.matvec_outs || has(outs_choices(), tuning.matvec_outs)) &&
+           (tuning.matvec_many_outs == base.matvec_many_outs || has(outs_choices(), tuning.matvec_many_outs)) &&
            (tuning.matvec_ahead == base.matvec_ahead || has(ahead_choices(), tuning.matvec_ahead)) &&
            may_build(tuning.matvec_rows, base.matvec_rows) && may_build(tuning.matvec_quant_rows, base.matvec_quant_rows) &&
            (tuning.vocab_threads == base.vocab_threads || has(vocab_threads_choices(caps), tuning.vocab_threads));
@@ -119,8 +123,9 @@ std::string Tuning::sizes() const {
         for (uint32_t n : rows) text += " " + std::to_string(n);
         return text;
     };
+    const std::string outs = std::to_string(matvec_outs) + " or " + std::to_string(matvec_many_outs) + " outputs";
     const std::string loops = wide ? (texels ? "wide, by texels" : "wide")
-                                   : std::to_string(matvec_outs) + " outputs x " + std::to_string(matvec_teams) + " teams, " + std::to_string(matvec_ahead) + " steps at once";
+                                   : outs + " x " + std::to_string(matvec_teams) + " teams, " + std::to_string(matvec_ahead) + " steps at once";
     const std::string blocks = matvec_rows == matvec_quant_rows ? "" : "; of blocks" + list(matvec_quant_rows);
     return loops + (norm_stage ? "; norms as stages" : "; norms within") + "; rows" + list(matvec_rows) + blocks + "; vocabulary by " +
            std::to_string(vocab_threads);

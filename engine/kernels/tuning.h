@@ -27,7 +27,8 @@ struct Tuning {
     bool texels = false;                      // those fetch from texel buffers instead, 128 bits at a time
     bool tiles_weights = false;               // weights lie in tiles (shared/weight_format.h), in the order in which those read
     uint32_t matvec_teams = 1;                // teams of lanes per workgroup
-    uint32_t matvec_outs = 4;                 // outputs per team, a power of two
+    uint32_t matvec_outs = 4;                 // outputs per team, a power of two, of passes of one or two rows
+    uint32_t matvec_many_outs = 4;            // … of more rows
     uint32_t matvec_ahead = 1;                // steps of a weight row that a lane asks for before it uses the first, at most; not where `wide`
     std::vector<uint32_t> matvec_rows;        // row counts built, ascending; larger passes run in tiles of the last
     std::vector<uint32_t> matvec_quant_rows;  // … for quantised weights

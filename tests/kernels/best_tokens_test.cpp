@@ -125,7 +125,7 @@ TEST_F(BestTokensTest, do_not_depend_on_the_sizes) {
         Tuning tuning = kernels().tuning();
         tuning.wide = false;
         tuning.matvec_teams = teams;
-        tuning.matvec_outs = outs;
+        tuning.matvec_outs = tuning.matvec_many_outs = outs;
         tuning.vocab_threads = threads;
         auto library = KernelLibrary::create(device(), tuning, "");
         ASSERT_TRUE(library.ok());

@@ -142,6 +142,7 @@ TEST(Devices, bit_neutral_knobs_are) {
         tuning.matvec_rows = {1, 3, 8};
         tuning.matvec_teams = 3;
         tuning.matvec_outs = 2;
+        tuning.matvec_many_outs = 4;
         tuning.matvec_ahead = 3;
     };
     auto engine = make_engine(desc);

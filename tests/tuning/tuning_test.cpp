@@ -151,7 +151,7 @@ TEST(Tuning, choices_change_no_bit) {
     ASSERT_TRUE(untuned);
     const Story expected = tell(*untuned, 0);
     expect_same(*untuned, tell(*untuned, 3), expected);
-    for (const json& choice : {json{{"wide", false}, {"outs", 16}, {"teams", 2}, {"ahead", 4}, {"rows", {1, 8}}, {"vocab_threads", 64}},
+    for (const json& choice : {json{{"wide", false}, {"outs", 16}, {"many_outs", 4}, {"teams", 2}, {"ahead", 4}, {"rows", {1, 8}}, {"vocab_threads", 64}},
                                json{{"texels", untuned->tuning().wide && !untuned->tuning().texels}, {"norm_stage", !untuned->tuning().norm_stage}, {"outs", untuned->tuning().matvec_outs},
                                     {"rows", {1, 2, 8, 16}}, {"block_rows", {1, 8}}}}) {
         Folder folder("choice");
@@ -306,6 +306,7 @@ TEST(Tuning, hostile_files_are_ignored) {
     std::vector<uint32_t> long_list(1000, 1);
     const std::pair<const char*, std::vector<json>> wrong[] = {
         {"outs", {0, 1, 3, 32, -4, 4.5, 1e300, "4", nullptr, json::array({4}), 4294967300u}},
+        {"many_outs", {0, 1, 3, 32, -4, "4", nullptr}},
         {"teams", {0, 3, 16, 1u << 20, -1, "1", true}},
         {"ahead", {0, 3, 8, 1u << 20, -1, 1.5, "2", nullptr}},
         {"vocab_threads", {0, 7, 512, -8, 1.5, nullptr}},
@@ -364,6 +365,8 @@ TEST(Tuning, only_bit_neutral_sizes_may_be_chosen) {
         return may_choose(tuning, base, caps);
     };
     EXPECT_TRUE(may([](Tuning& t) { t.matvec_outs = 16; }));
+    EXPECT_TRUE(may([](Tuning& t) { t.matvec_many_outs = 16; }));
+    EXPECT_FALSE(may([](Tuning& t) { t.matvec_many_outs = 32; }));
     EXPECT_TRUE(may([](Tuning& t) { t.matvec_rows = {1, 16}; }));
     EXPECT_TRUE(may([](Tuning& t) { t.norm_stage = !t.norm_stage; }));
     EXPECT_TRUE(may([](Tuning& t) { t.matvec_ahead = 1; }));

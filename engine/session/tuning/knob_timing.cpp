@@ -26,7 +26,7 @@ constexpr double kWins = 0.97;            // of the time before, at most
 constexpr uint32_t kDuels = 5;            // of the best challenger
 constexpr size_t kRowRounds = 5, kLeastRounds = 2; // of all row counts
 constexpr uint32_t kMostRows = 16;
-constexpr uint32_t kScored[] = {1, 5};    // rows of a plain pass and of a usual verify pass
+constexpr uint32_t kPlainRows = 1, kVerifyRows = 5; // of a usual verify pass
 constexpr uint64_t kBeyondCaches = 256ull << 20; // bytes that a GPU reads in turn, of all matrices
 constexpr uint32_t kMostCopies = 16;
 
@@ -59,15 +59,18 @@ class KnobTimer {
     bool late() const { return now_ns() > request_.deadline_ns; }
     Result<KernelLibrary*> library(const Tuning& tuning);
     Result<double> least_ms(const Tuning& tuning, const std::function<void(Recorder&)>& record);
+    std::vector<const Matrix*> all() const;
     Result<double> matvec_ms(const Tuning& tuning, std::span<const Matrix* const> matrices, uint32_t n_rows); // one after the other
-    Result<double> score_ms(const Tuning& tuning); // of all matrices and scored row counts
-    Result<double> norm_ms(const Tuning& tuning); // of the same behind a norm
+    Result<double> plain_ms(const Tuning& tuning) { return matvec_ms(tuning, all(), kPlainRows); }
+    Result<double> verify_ms(const Tuning& tuning) { return matvec_ms(tuning, all(), kVerifyRows); }
+    Result<double> score_ms(const Tuning& tuning); // both
+    Result<double> norm_ms(const Tuning& tuning); // both behind a norm
     Result<double> vocab_ms(const Tuning& tuning);
     Status choose_one(const std::string& knob, const std::vector<uint32_t>& candidates, uint32_t was, const std::function<std::string(uint32_t)>& name,
                       const Change& change, Result<double> (KnobTimer::*measure)(const Tuning&));
     Status choose_rows(bool quant);
     void advance() {
-        if (request_.progress) request_.progress(std::min(1.0f, static_cast<float>(++knobs_done_) / 9.0f));
+        if (request_.progress) request_.progress(std::min(1.0f, static_cast<float>(++knobs_done_) / 10.0f));
     }
 
     Device& device_;
@@ -176,21 +179,22 @@ Result<double> KnobTimer::matvec_ms(const Tuning& tuning, std::span<const Matrix
     });
 }
 
-Result<double> KnobTimer::score_ms(const Tuning& tuning) {
+std::vector<const KnobTimer::Matrix*> KnobTimer::all() const {
     std::vector<const Matrix*> all;
     for (const Matrix& matrix : matrices_) all.push_back(&matrix);
-    double sum = 0;
-    for (uint32_t n_rows : kScored) {
-        AUSPEX_TRY_ASSIGN(ms, matvec_ms(tuning, all, n_rows));
-        sum += ms;
-    }
-    return sum;
+    return all;
+}
+
+Result<double> KnobTimer::score_ms(const Tuning& tuning) {
+    AUSPEX_TRY_ASSIGN(plain, plain_ms(tuning));
+    AUSPEX_TRY_ASSIGN(verify, verify_ms(tuning));
+    return plain + verify;
 }
 
 Result<double> KnobTimer::norm_ms(const Tuning& tuning) {
     double sum = 0;
     for (const Matrix& matrix : matrices_)
-        for (uint32_t n_rows : kScored) {
+        for (uint32_t n_rows : {kPlainRows, kVerifyRows}) {
             if (!matrix.is_behind_norm) continue;
             AUSPEX_TRY_ASSIGN(ms, least_ms(tuning, [&](Recorder& to) {
                 for (const Tensor& copy : matrix.copies) {
@@ -321,7 +325,9 @@ Result<TimedKnobs> KnobTimer::choose(const Tuning& base, bool keep_rows) {
     };
     if (!result_.tuning.wide) {
         AUSPEX_TRY(choose_one("outputs per team", with(outs_choices(), base.matvec_outs), base.matvec_outs, number,
-                              [](Tuning& t, uint32_t n) { t.matvec_outs = n; }, &KnobTimer::score_ms));
+                              [](Tuning& t, uint32_t n) { t.matvec_outs = n; }, &KnobTimer::plain_ms));
+        AUSPEX_TRY(choose_one("of several rows", with(outs_choices(), base.matvec_many_outs), base.matvec_many_outs, number,
+                              [](Tuning& t, uint32_t n) { t.matvec_many_outs = n; }, &KnobTimer::verify_ms));
         AUSPEX_TRY(choose_one("steps at once", with(ahead_choices(), base.matvec_ahead), base.matvec_ahead, number,
                               [](Tuning& t, uint32_t n) { t.matvec_ahead = n; }, &KnobTimer::score_ms));
         AUSPEX_TRY(choose_one("teams per workgroup", with(teams_choices(base, device_.caps), base.matvec_teams), base.matvec_teams, number,
