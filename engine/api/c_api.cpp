@@ -132,6 +132,7 @@ auspex_status auspex_engine_desc_init(auspex_engine_desc* desc, size_t size) {
         value.max_sequences = 1;
         value.max_draft_len = 8;
         value.compile_threads = 1;
+        value.max_submission_ms = 100;
     });
 }
 auspex_status auspex_engine_info_init(auspex_engine_info* info, size_t size) {

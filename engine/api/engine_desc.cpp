@@ -115,6 +115,7 @@ auspex_status read_engine_desc(const auspex_engine_desc& d, const Logger& log, E
     if (d.compile_threads == 0 || d.compile_threads > 256)
         return to_public({Code::invalid_argument, "compile_threads is " + std::to_string(d.compile_threads) + ", expected 1 to 256"}, log);
     inner.compile_threads = d.compile_threads;
+    inner.max_submission_ms = d.max_submission_ms == 0 ? kNoBudget : d.max_submission_ms;
     if (d.progress) inner.progress = [d](float fraction) { d.progress(d.progress_user_data, fraction); };
     if (auto* host = find_extension(d.header, AUSPEX_TYPE_VULKAN_DEVICE)) {
         auspex_vulkan_device device;

@@ -55,6 +55,7 @@ void Recording::begin_segment(const char* label) {
     fail(device_->check(device_->vk.AllocateCommandBuffers(device_->handle, &info, &buffer), "vkAllocateCommandBuffers"));
     if (!ok()) return;
     segments_.push_back(buffer);
+    label_ = label;
     VkCommandBufferBeginInfo begin = {VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr, 0, nullptr};
     fail(device_->check(device_->vk.BeginCommandBuffer(buffer, &begin), "vkBeginCommandBuffer"));
     if (!ok()) return;
@@ -78,6 +79,14 @@ void Recording::end_segment() {
     if (device_->vk.CmdEndDebugUtilsLabelEXT) device_->vk.CmdEndDebugUtilsLabelEXT(current_);
     fail(device_->check(device_->vk.EndCommandBuffer(current_), "vkEndCommandBuffer"));
     current_ = VK_NULL_HANDLE;
+}
+
+void Recording::cut() {
+    const char* region = region_;
+    if (region) end_region();
+    end_segment();
+    begin_segment(label_);
+    if (region) begin_region(region);
 }
 
 // Of the current segment's regions.
@@ -215,6 +224,7 @@ void Recording::begin_region(const char* name) {
         VkDebugUtilsLabelEXT text = {VK_STRUCTURE_TYPE_DEBUG_UTILS_LABEL_EXT, nullptr, name, {0, 0, 0, 0}};
         device_->vk.CmdBeginDebugUtilsLabelEXT(current_, &text);
     }
+    region_ = name;
     region_open_ = regions_.size() < max_regions_;
     if (!region_open_) return;
     uint32_t query = 2 * static_cast<uint32_t>(regions_.size());
@@ -228,6 +238,7 @@ void Recording::end_region() {
     if (region_open_)
         device_->vk.CmdWriteTimestamp(current_, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries_, 2 * static_cast<uint32_t>(regions_.size()) - 1);
     if (device_->vk.CmdEndDebugUtilsLabelEXT) device_->vk.CmdEndDebugUtilsLabelEXT(current_);
+    region_ = nullptr;
     region_open_ = false;
 }
 

@@ -34,6 +34,8 @@ class Recording {
     // one to the host. Everything is recorded between the two.
     void begin_segment(const char* label);
     void end_segment();
+    // Ends the segment here and goes on in another of the same label, within the same region if one is open.
+    void cut();
 
     // Makes writes of earlier dispatches visible to later dispatches and to indirect arguments.
     void barrier();
@@ -111,6 +113,7 @@ class Recording {
     VkCommandPool pool_ = VK_NULL_HANDLE;
     std::vector<VkCommandBuffer> segments_;
     VkCommandBuffer current_ = VK_NULL_HANDLE;
+    const char* label_ = ""; // of the current segment
     std::vector<VkDescriptorPool> descriptor_pools_;
     std::vector<VkBufferView> views_;
     VkQueryPool queries_ = VK_NULL_HANDLE;
@@ -121,7 +124,8 @@ class Recording {
         uint32_t segment;
     };
     std::vector<Region> regions_;
-    bool region_open_ = false;
+    const char* region_ = nullptr; // that is open
+    bool region_open_ = false;     // … and timed
     bool times_stages_ = false, stage_open_ = false;
     uint32_t n_dispatches_ = 0, n_barriers_ = 0;
 };

@@ -6,7 +6,7 @@
 namespace auspex {
 
 void record_draft_step(Recorder& to, const LlamaModel& draft, const DraftBuffers& b, uint32_t step, uint32_t draft_len,
-                       uint32_t batch, LogitsUse logits_use, const TransformForm& transforms) {
+                       uint32_t batch, LogitsUse logits_use, const TransformForm& transforms, uint32_t slice_layers) {
     const uint32_t vocab = draft.config().vocab_size;
     const bool first = step == 0;
     const uint32_t rows_per_slot = first ? 2 : 1;
@@ -15,9 +15,11 @@ void record_draft_step(Recorder& to, const LlamaModel& draft, const DraftBuffers
     Pass pass = {.rows = b.rows.sub(first_row * sizeof(gpu::Row), n_rows * sizeof(gpu::Row)),
                  .counts = first ? b.counts_first : b.counts_next,
                  .n_rows = n_rows,
-                 .rows_per_slot = rows_per_slot};
+                 .rows_per_slot = rows_per_slot,
+                 .slice_layers = slice_layers};
     draft.record_embedding(to, pass);
     draft.record_layers(to, pass, 0, draft.config().n_layers);
+    if (slice_layers > 0) to.cmd.cut();
     const LlamaModel::HeadRows rows = {.n = batch, .first_row = rows_per_slot - 1, .row_step = rows_per_slot};
     DraftPick pick = {b.choices, b.target_rows, b.rows, b.round_slots};
     if (logits_use != LogitsUse::all) {

@@ -21,8 +21,8 @@ struct DraftBuffers {
 };
 
 // Draft `step` of 0 … draft_len - 1 for every batch entry. logits_use: by any entry that the model drafts for; unless it is all, no
-// logits are kept.
+// logits are kept. slice_layers as Pass has it; with it the head has a segment of its own.
 void record_draft_step(Recorder& to, const LlamaModel& draft, const DraftBuffers& buffers, uint32_t step, uint32_t draft_len,
-                       uint32_t batch, LogitsUse logits_use, const TransformForm& transforms);
+                       uint32_t batch, LogitsUse logits_use, const TransformForm& transforms, uint32_t slice_layers);
 
 } // namespace auspex

@@ -205,6 +205,7 @@ void LlamaModel::record_layers(Recorder& to, const Pass& pass, uint32_t begin, u
         record_ffn_input(to, pass, layer);
         to.cmd.stage("down");
         record_linear(to, pass, layer.down, a.ffn, a.x, d, true);
+        if (pass.slice_layers > 0 && (i + 1) % pass.slice_layers == 0 && i + 1 < config().n_layers) to.cmd.cut();
     }
 }
 

@@ -17,6 +17,7 @@ struct Pass {
     uint32_t n_rows;
     PassKind kind = PassKind::rows;
     uint32_t rows_per_slot = 1; // neighbours of one slot, as a rule: they share what they read of its cache
+    uint32_t slice_layers = 0;  // the segment is cut behind every so many layers but the last; 0: nowhere
 
     bool by_rows(const Recorder& to) const { return kind == PassKind::rows || to.tuning().prompt_by_rows; }
 };
@@ -47,6 +48,8 @@ class LlamaModel {
     KvCache& cache() { return *cache_; }
     const KvCache& cache() const { return *cache_; }
     uint32_t max_rows() const { return activations_.max_rows; }
+    // Pass::slice_layers for so many slices; of one layer at least.
+    uint32_t slice_layers(uint32_t n_slices) const { return n_slices == 0 ? 0 : ceil_div(config().n_layers, n_slices); }
     BufferView hidden() const { return activations_.x.view(); } // residual stream after the last recorded layer
 
     // Stages of a pass; barriers lie between and after them.

@@ -13,9 +13,9 @@ struct ReplayBuffers {
     BufferView counts;  // 3 uint
 };
 
-// One segment's worth of work: rows from the list through all layers. Nothing is sampled, so there is no head.
-// rows_per_slot: how many neighbours in the list are a slot's, as a rule; any list is right.
+// Rows from the list through all layers. Nothing is sampled, so there is no head.
+// rows_per_slot: how many neighbours in the list are a slot's, as a rule; any list is right. slice_layers as Pass has it.
 void record_replay(Recorder& to, const LlamaModel& model, const ReplayBuffers& buffers, uint32_t n_rows, PassKind kind,
-                   uint32_t rows_per_slot, uint32_t history_stride);
+                   uint32_t rows_per_slot, uint32_t history_stride, uint32_t slice_layers = 0);
 
 } // namespace auspex

@@ -10,21 +10,17 @@
 namespace auspex {
 
 namespace {
-constexpr uint32_t kSlicesPerTargetPass = 4;
-
-// Ends one segment and opens the next when slicing.
-void cut(Recorder& to, bool sliced, const char* label) {
-    if (!sliced) return;
-    to.cmd.end_segment();
-    to.cmd.begin_segment(label);
+// Parts that a draft pass is cut into; one is not worth a cut.
+uint32_t draft_slices(const RoundModels& models, uint32_t n_slices) {
+    const auto parts = static_cast<uint32_t>(ceil_div(n_slices * models.draft->weights().bytes(), models.target.weights().bytes()));
+    return parts > 1 ? parts : 0;
 }
 } // namespace
 
-void record_round(Recorder& to, const RoundModels& models, const RoundBuffers& b, const TurnBuffers& turn, const RoundForm& form) {
+void record_round(Recorder& to, const RoundModels& models, const RoundBuffers& b, const TurnBuffers& turn, const RoundForm& form,
+                  uint32_t n_slices) {
     const uint32_t draft_len = form.draft_len, batch = form.batch;
-    const bool sliced = form.sliced;
     const LlamaModel& target = models.target;
-    const uint32_t n_layers = target.config().n_layers;
     auto counts = [&](uint32_t first) { return b.counts.view(first * 4, 12); };
 
     to.cmd.begin_segment("round");
@@ -45,23 +41,17 @@ void record_round(Recorder& to, const RoundModels& models, const RoundBuffers& b
                           b.round_slots.view(), b.draft_logits.view(), b.partials.view(),              b.draft_choices.view(), transforms};
     for (uint32_t step = 0; form.model_drafts && step < draft_len; ++step) {
         to.cmd.begin_region("draft");
-        record_draft_step(to, *models.draft, draft, step, draft_len, batch, form.logits_use, transform_form);
+        record_draft_step(to, *models.draft, draft, step, draft_len, batch, form.logits_use, transform_form,
+                          models.draft->slice_layers(draft_slices(models, n_slices)));
         to.cmd.end_region();
-        cut(to, sliced, "draft");
+        if (n_slices > 0) to.cmd.cut();
     }
 
     VerifyBuffers verify = {b.target_rows.view(), counts(gpu::kCountsTarget), b.state.view(), b.round_slots.view(), b.target_logits.view(), b.partials.view(), b.target_choices.view(), transforms};
-    const uint32_t step = sliced ? std::max(1u, n_layers / kSlicesPerTargetPass) : n_layers;
-    for (uint32_t begin = 0; begin < n_layers; begin += step) {
-        to.cmd.begin_region("verify");
-        record_verify_layers(to, target, verify, draft_len, batch, begin, std::min(begin + step, n_layers));
-        to.cmd.end_region();
-        cut(to, sliced, "verify");
-    }
     to.cmd.begin_region("verify");
-    record_verify_head(to, target, verify, draft_len, batch, form.logits_use, transform_form);
+    record_verify(to, target, verify, draft_len, batch, form.logits_use, transform_form, target.slice_layers(n_slices));
     to.cmd.end_region();
-    cut(to, sliced, "accept");
+    if (n_slices > 0) to.cmd.cut();
 
     to.cmd.begin_region("accept");
     record_acceptance(to, {b.target_logits.view(), b.draft_logits.view(), b.target_choices.view(), b.draft_choices.view(), b.state.view(), b.history.view(),

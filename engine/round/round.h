@@ -61,7 +61,6 @@ struct RoundForm {
     LogitsUse logits_use = LogitsUse::all; // by any slot; unless it is all, logits are not kept
     bool edits_logits = false; // penalties and biases, for slots that ask for them
     Truncation truncation = {}; // top_k, top_p, min_p, for slots that ask for them
-    bool sliced = false;       // cut into segments at stage boundaries, for time budgets
 
     auto operator<=>(const RoundForm&) const = default;
 };
@@ -69,7 +68,9 @@ struct RoundForm {
 // The host's commands take effect; first in every turn.
 void record_commands(Recorder& to, const RoundModels& models, const RoundBuffers& buffers, const TurnBuffers& turn);
 
+// n_slices: parts that the target's pass is cut into, and the draft's into as many fewer as it is smaller; segments also end between
+// passes and before heads. 0: one segment.
 void record_round(Recorder& to, const RoundModels& models, const RoundBuffers& buffers, const TurnBuffers& turn,
-                  const RoundForm& form);
+                  const RoundForm& form, uint32_t n_slices = 0);
 
 } // namespace auspex

@@ -10,7 +10,9 @@ namespace auspex {
 
 namespace {
 constexpr uint32_t kPageSize = 16;       // tokens
-constexpr uint32_t kPromptChunk = 64;    // rows of one replay
+// Rows of one replay, at most: those of a matrix product share what is read of the weights, the row family's only tiles of 16 do.
+constexpr uint32_t kPromptChunk = 512, kRowFamilyChunk = 64;
+constexpr uint64_t kMostChunkBytes = 256ull << 20; // activations of more rows than the row family's chunk, of one model
 constexpr uint32_t kDefaultContext = 4096;
 // Of a plain pass: qkv, attention, output, gate_up, down; and what norms the first and the fourth where that is apart.
 uint32_t stages_per_layer(const Tuning& tuning) { return tuning.norm_stage ? 7 : 5; }
@@ -26,6 +28,13 @@ uint32_t choose_batch(const DeviceCaps& caps, const LlamaConfig& config, uint32_
     };
     while (batch > 1 && !fits(batch)) batch /= 2;
     return batch;
+}
+
+uint32_t choose_replay_rows(const DeviceCaps& caps, const Tuning& tuning, uint64_t row_bytes) {
+    const uint64_t worth_it = std::min(kMostChunkBytes, caps.device_free_bytes / 32) / row_bytes;
+    const uint64_t most = tuning.prompt_by_rows ? kRowFamilyChunk : std::clamp<uint64_t>(worth_it, kRowFamilyChunk, kPromptChunk);
+    const auto rows = static_cast<uint32_t>(std::min(caps.max_storage_buffer_range / row_bytes, most));
+    return std::max(rows / kRowBucket * kRowBucket, kRowBucket);
 }
 } // namespace
 
@@ -177,7 +186,7 @@ Result<MemoryPlan> Engine::build(const EngineDesc& desc, const OpenedModels& mod
     if (models.draft) row_bytes = std::max(row_bytes, LlamaModel::activation_bytes_per_row(models.draft->config(), tuning(), max_context_));
     row_bytes = std::max(row_bytes, truncate_words(target.vocab_size) * 4);
     uint32_t batch = choose_batch(device_->caps, target, max_sequences_, max_draft_len_, row_bytes);
-    uint32_t replay_rows = static_cast<uint32_t>(std::clamp<uint64_t>(device_->caps.max_storage_buffer_range / row_bytes / 8 * 8, 8, kPromptChunk));
+    const uint32_t replay_rows = choose_replay_rows(device_->caps, tuning(), row_bytes);
     AUSPEX_TRY(load_model(desc, *models.target, *uploader, std::max(batch * (max_draft_len_ + 1), replay_rows), {0.0f, target_part}, target_));
     if (models.draft) AUSPEX_TRY(load_model(desc, *models.draft, *uploader, std::max(2 * batch, replay_rows), {target_part, 1.0f}, draft_));
     AUSPEX_TRY_ASSIGN(buffers, RoundBuffers::create(*memory_, *uploader, max_sequences_, max_context_, batch, max_draft_len_, target.vocab_size,
@@ -186,10 +195,10 @@ Result<MemoryPlan> Engine::build(const EngineDesc& desc, const OpenedModels& mod
 
     const uint32_t max_commands = max_context_ + kCommandSlack;
     RoundModels round_models = {*target_, draft_.get()};
-    AUSPEX_TRY_ASSIGN(turns, TurnQueue::create(*device_, *memory_, *uploader, *kernels_, round_models, buffers_, {batch, replay_rows, max_commands}));
+    AUSPEX_TRY_ASSIGN(turns, TurnQueue::create(*device_, *memory_, *uploader, *kernels_, round_models, buffers_, {batch, replay_rows, max_commands, desc.max_submission_ms}));
     turns_ = std::move(turns);
     Scheduler::Limits limits = {max_sequences_, max_context_, max_draft_len_, batch, replay_rows, end_ids_,
-                                device_->caps.timestamp_period_ns, device_->caps.timestamp_valid_bits};
+                                device_->caps.timestamp_period_ns, device_->caps.timestamp_valid_bits, desc.max_submission_ms};
     const CostPrior prior = {.target_bytes = target_->weights().bytes(),
                              .draft_bytes = draft_ ? draft_->weights().bytes() : 0,
                              .target_stages = stages_per_layer(tuning()) * target.n_layers,

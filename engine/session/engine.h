@@ -24,6 +24,7 @@ struct EngineDesc {
     uint32_t max_draft_len = 8;
     DType cache_dtype = DType::f16; // or f32, q8_0
     std::string cache_folder;
+    double max_submission_ms = 100; // of predicted GPU time; infinite: no bound
     uint32_t compile_threads = 1; // while shaders are compiled, the caller's among them
     TuningMode tuning = TuningMode::off; // full only in Engine::tune
     TuningLimits tuning_limits;

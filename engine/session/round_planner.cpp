@@ -19,6 +19,10 @@ Drafter proposer(const SequenceRequest& request) {
     return request.drafter == DrafterChoice::lookup ? Drafter::lookup : Drafter::ngram;
 }
 
+RoundShape shape_of(const RoundForm& form, bool proposals) {
+    return {.model = form.model_drafts, .proposals = proposals, .draft_len = form.draft_len, .batch = form.batch, .transforms = form.edits_logits || form.truncation.any()};
+}
+
 } // namespace
 
 void RoundPlanner::plan(std::span<const Entry> entries, uint32_t batch) {
@@ -59,10 +63,13 @@ void RoundPlanner::plan(std::span<const Entry> entries, uint32_t batch) {
 }
 
 void RoundPlanner::observe_times(const Turn& turn, double wall_ms) {
-    const RoundForm& form = turn.key.round;
     const bool proposals = std::any_of(turn.entries.begin(), turn.entries.end(), [](const TurnEntry& entry) { return entry.choice.source == DraftSource::proposals; });
-    costs_.observe({.model = form.model_drafts, .proposals = proposals, .draft_len = form.draft_len, .batch = form.batch, .transforms = form.edits_logits || form.truncation.any()},
-                   {turn.draft_ms, turn.verify_ms, turn.accept_ms, wall_ms, turn.recording_ms});
+    costs_.observe(shape_of(turn.key.round, proposals), {turn.draft_ms, turn.verify_ms, turn.accept_ms, wall_ms, turn.recording_ms});
+}
+
+RoundPlanner::Predicted RoundPlanner::predict(const RoundForm& form) const {
+    const RoundShape shape = shape_of(form, form.draft_len > 0 && !form.model_drafts);
+    return {costs_.round_ms(shape), costs_.plain_ms(1) * costs_.v(shape.rows())};
 }
 
 void RoundPlanner::observe_outcome(LiveSequence& sequence, const DraftChoice& choice, const Outcome& outcome) {

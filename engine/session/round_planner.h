@@ -24,6 +24,13 @@ class RoundPlanner {
     // Sets drafter, draft_len and choice of every sequence. Those whose choice is to catch up take no part in the round.
     void plan(std::span<const Entry> entries, uint32_t batch);
 
+    // GPU times and what the host adds, before anything was timed by bytes and stages.
+    struct Predicted {
+        double round_ms, target_pass_ms;
+    };
+    Predicted predict(const RoundForm& form) const;
+    double replay_ms(bool of_draft, uint32_t n_rows) const { return of_draft ? costs_.catch_up_ms(n_rows) : costs_.tiles_ms(n_rows); }
+
     // A round, with what was planned for its entries, took this long; wall_ms: since the GPU was free for it.
     void observe_times(const Turn& turn, double wall_ms);
     void observe_catch_up(const Turn& turn) { costs_.observe_catch_up(turn.key.rows, turn.verify_ms, turn.recording_ms); }

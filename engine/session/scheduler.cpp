@@ -254,9 +254,22 @@ Result<bool> Scheduler::start_forks() {
     return true;
 }
 
-Result<bool> Scheduler::start_replay(TurnKind kind) {
+double Scheduler::replay_ms(TurnKind kind, uint32_t rows) const {
+    const auto pace = paces_.find(kind);
+    const double ms = pace == paces_.end() ? -1 : pace->second.ms(rows);
+    return ms >= 0 ? ms : planner_->replay_ms(kind != TurnKind::target_prompt, rows);
+}
+
+uint32_t Scheduler::replay_rows(TurnKind kind, double limit_ms) const {
+    if (kind == TurnKind::draft_rows) return catch_up_rows(limits_.max_replay_rows);
+    uint32_t rows = limits_.max_replay_rows;
+    while (rows > kRowBucket && replay_ms(kind, rows) > limit_ms * replayed_model(kind).config().n_layers) rows = row_bucket(rows / 2, rows); // no cut is within a layer
+    return rows;
+}
+
+Result<bool> Scheduler::start_replay(TurnKind kind, double limit_ms) {
     const bool of_draft = kind != TurnKind::target_prompt;
-    const uint32_t limit = kind == TurnKind::draft_rows ? catch_up_rows(limits_.max_replay_rows) : limits_.max_replay_rows;
+    const uint32_t limit = replay_rows(kind, limit_ms);
     uint32_t* list = reinterpret_cast<uint32_t*>(turns_->next_buffers().list.mapped());
     uint32_t n = 0;
     for (auto& [id, sequence] : sequences_) {
@@ -291,15 +304,16 @@ Result<bool> Scheduler::start_replay(TurnKind kind) {
         sequence.last_turn = turns_->last_number() + 1;
     }
     if (n == 0) return false;
-    const uint32_t bucket = kind == TurnKind::draft_rows ? limit : std::min(round_up(n, kRowBucket), limits_.max_replay_rows);
+    const uint32_t bucket = kind == TurnKind::draft_rows ? limit : row_bucket(n, limits_.max_replay_rows);
     for (uint32_t i = n; i < bucket; ++i) list[2 * i] = gpu::kNoSlot;
     writer_.flush(turns_->next_buffers());
-    turns_->start({.kind = kind, .rows = bucket}, {});
+    const double ms = replay_ms(kind, bucket);
+    turns_->start({.kind = kind, .rows = bucket, .slices = slices_of(ms, ms, limit_ms, replayed_model(kind).config().n_layers)}, {});
     return true;
 }
 
-Result<bool> Scheduler::start_round(bool sliced) {
-    RoundForm form = empty_round(sliced);
+Result<bool> Scheduler::start_round(double limit_ms) {
+    RoundForm form = empty_round();
     Group group;
     for (auto& [id, sequence] : sequences_) {
         if (!sequence.planned || sequence.choice.catch_up || !awaits_round(sequence)) continue;
@@ -337,24 +351,26 @@ Result<bool> Scheduler::start_round(bool sliced) {
     form.batch = std::min(std::bit_ceil(static_cast<uint32_t>(entries.size())), limits_.max_batch);
     for (uint32_t i = static_cast<uint32_t>(entries.size()); i < form.batch; ++i) batch[i] = gpu::kNoSlot;
     writer_.flush(turns_->next_buffers());
-    turns_->start({.kind = TurnKind::round, .round = form}, std::move(entries));
+    const RoundPlanner::Predicted predicted = planner_->predict(form);
+    const uint32_t slices = slices_of(predicted.round_ms, predicted.target_pass_ms, limit_ms, models_.target.config().n_layers);
+    turns_->start({.kind = TurnKind::round, .round = form, .slices = slices}, std::move(entries));
     return true;
 }
 
-Result<bool> Scheduler::start_next(bool sliced) {
+Result<bool> Scheduler::start_next(double limit_ms) {
     AUSPEX_TRY_ASSIGN(forked, start_forks());
     if (forked) return true;
-    AUSPEX_TRY_ASSIGN(read, start_replay(TurnKind::target_prompt));
+    AUSPEX_TRY_ASSIGN(read, start_replay(TurnKind::target_prompt, limit_ms));
     if (read) return true;
     // What was planned before draft prompts were read comes first; who was not part of it is in the plan after that.
     for (bool anew : {false, true}) {
         if (anew) plan_round();
         for (TurnKind kind : {TurnKind::draft_prompt, TurnKind::draft_rows}) {
             if (!models_.draft) break;
-            AUSPEX_TRY_ASSIGN(started, start_replay(kind));
+            AUSPEX_TRY_ASSIGN(started, start_replay(kind, limit_ms));
             if (started) return true;
         }
-        AUSPEX_TRY_ASSIGN(started, start_round(sliced));
+        AUSPEX_TRY_ASSIGN(started, start_round(limit_ms));
         if (started) return true;
     }
     return false;
@@ -383,6 +399,8 @@ void Scheduler::plan_round() {
 
 void Scheduler::finish(const Turn& turn, StepResult& result) {
     if (turn.key.kind == TurnKind::draft_prompt || turn.key.kind == TurnKind::draft_rows) planner_->observe_catch_up(turn);
+    if ((turn.key.kind == TurnKind::target_prompt || turn.key.kind == TurnKind::draft_prompt) && turn.verify_ms >= 0)
+        paces_[turn.key.kind].observe(turn.key.rows, turn.verify_ms);
     if (turn.key.kind != TurnKind::round) return;
     planner_->observe_times(turn, static_cast<double>(turn.done_ns - std::max(turn.submitted_ns, last_turn_done_ns_)) * 1e-6);
     result.n_rounds_read += 1;
@@ -439,7 +457,7 @@ Status Scheduler::read_done(StepResult& result) {
 
 Status Scheduler::drain() {
     StepResult ignored;
-    AUSPEX_TRY_ASSIGN(submitted, turns_->submit(-1, true));
+    AUSPEX_TRY_ASSIGN(submitted, turns_->submit(kNoBudget, true));
     static_cast<void>(submitted);
     while (!turns_->idle()) {
         AUSPEX_TRY_ASSIGN(done, turns_->wait(1'000'000'000));
@@ -465,19 +483,18 @@ Status Scheduler::with_free_slot(uint32_t n_rows, const UseSlot& use, bool of_dr
 Result<Scheduler::StepResult> Scheduler::step(double budget_ms) {
     StepResult result;
     AUSPEX_TRY(read_done(result));
-    double left = budget_ms;
+    double left = budget_ms < 0 ? kNoBudget : budget_ms;
+    const double limit_ms = std::min(left, limits_.max_submission_ms);
     for (;;) {
         if (!turns_->partly_submitted()) {
             if (!turns_->can_start()) break;
-            AUSPEX_TRY_ASSIGN(started, start_next(budget_ms >= 0));
+            AUSPEX_TRY_ASSIGN(started, start_next(limit_ms));
             if (!started) break;
         }
         AUSPEX_TRY_ASSIGN(submitted, turns_->submit(left, result.submitted_ms == 0));
         result.submitted_ms += submitted;
-        if (budget_ms >= 0) {
-            left -= submitted;
-            if (turns_->partly_submitted() || left <= 0) break;
-        }
+        left -= submitted;
+        if (turns_->partly_submitted() || left <= 0) break;
     }
     for (const auto& [id, sequence] : sequences_)
         if (sequence.stop == StopReason::none && !(sequence.holds() && sequence.prompt_read() && sequence.last_turn <= turns_->done_number())) result.n_active += 1;

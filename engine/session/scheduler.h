@@ -8,6 +8,7 @@
 #include "session/trace/turn_trace.h"
 #include "session/turns/turn_forms.h"
 #include "session/turns/turn_queue.h"
+#include "session/turns/turn_slices.h"
 
 #include <map>
 #include <set>
@@ -28,6 +29,7 @@ class Scheduler {
         std::vector<uint32_t> stop_ids;
         double timestamp_period_ns; // of the device's clock; 0: it has none
         uint32_t timestamp_valid_bits;
+        double max_submission_ms;
     };
     Scheduler(RoundModels models, TurnQueue& turns, RoundPlanner& planner, uint32_t max_commands, const Limits& limits)
         : models_(models), turns_(&turns), planner_(&planner), writer_(max_commands), limits_(limits), trace_(limits.timestamp_period_ns, limits.timestamp_valid_bits), free_slots_(limits.n_slots) {
@@ -68,10 +70,14 @@ class Scheduler {
 
   private:
     using Group = std::vector<LiveSequence*>;
-    Result<bool> start_next(bool sliced); // false: nothing to start now
+    // limit_ms: of a submission. False: nothing to start now.
+    Result<bool> start_next(double limit_ms);
     Result<bool> start_forks();
-    Result<bool> start_replay(TurnKind kind);
-    Result<bool> start_round(bool sliced);
+    Result<bool> start_replay(TurnKind kind, double limit_ms);
+    Result<bool> start_round(double limit_ms);
+    double replay_ms(TurnKind kind, uint32_t rows) const;              // GPU time, predicted
+    uint32_t replay_rows(TurnKind kind, double limit_ms) const;        // that a turn may hold
+    const LlamaModel& replayed_model(TurnKind kind) const { return kind == TurnKind::target_prompt ? models_.target : *models_.draft; }
     bool awaits_round(const LiveSequence& sequence) const; // but for the draft model's lag
     uint32_t lag_rows(const LiveSequence& sequence) const; // that the draft model must be given before it can draft
     bool lags(const LiveSequence& sequence) const;         // and is to
@@ -99,6 +105,7 @@ class Scheduler {
     std::map<uint64_t, LiveSequence> sequences_;
     std::set<uint64_t> dying_; // destroyed by the caller, kept until forks of them are copied
     std::map<uint32_t, RoundTimes> round_times_;
+    std::map<TurnKind, PromptPace> paces_; // of prompts
     uint64_t last_round_done_ns_ = 0, last_turn_done_ns_ = 0;
     uint64_t next_id_ = 1;
 };

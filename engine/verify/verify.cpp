@@ -3,17 +3,14 @@
 
 namespace auspex {
 
-void record_verify_layers(Recorder& to, const LlamaModel& target, const VerifyBuffers& b, uint32_t draft_len, uint32_t batch,
-                          uint32_t begin, uint32_t end) {
-    Pass pass = {.rows = b.rows, .counts = b.counts, .n_rows = batch * (draft_len + 1), .rows_per_slot = draft_len + 1};
-    if (begin == 0) target.record_embedding(to, pass);
-    target.record_layers(to, pass, begin, end);
-}
-
-void record_verify_head(Recorder& to, const LlamaModel& target, const VerifyBuffers& b, uint32_t draft_len, uint32_t batch,
-                        LogitsUse logits_use, const TransformForm& transforms) {
+void record_verify(Recorder& to, const LlamaModel& target, const VerifyBuffers& b, uint32_t draft_len, uint32_t batch,
+                   LogitsUse logits_use, const TransformForm& transforms, uint32_t slice_layers) {
     const uint32_t vocab = target.config().vocab_size;
     const uint32_t n_rows = batch * (draft_len + 1);
+    Pass pass = {.rows = b.rows, .counts = b.counts, .n_rows = n_rows, .rows_per_slot = draft_len + 1, .slice_layers = slice_layers};
+    target.record_embedding(to, pass);
+    target.record_layers(to, pass, 0, target.config().n_layers);
+    if (slice_layers > 0) to.cmd.cut();
     if (logits_use != LogitsUse::all) {
         const BestTokens bests = {b.logits, b.state, b.round_slots, draft_len + 1, 1, logits_use == LogitsUse::largest_key};
         const uint32_t n_bests = target.record_best_head(to, bests, {.n = n_rows});

@@ -18,11 +18,9 @@ struct VerifyBuffers {
     TransformBuffers transforms = {}; // of (batch · (draft_len + 1)) rows
 };
 
-// Layers [begin, end) of the target pass; begin 0 starts with the embedding.
-void record_verify_layers(Recorder& to, const LlamaModel& target, const VerifyBuffers& buffers, uint32_t draft_len,
-                          uint32_t batch, uint32_t begin, uint32_t end);
-// Head, transforms and reduction, after the last layer. logits_use: by any entry; unless it is all, no logits are kept or transformed.
-void record_verify_head(Recorder& to, const LlamaModel& target, const VerifyBuffers& buffers, uint32_t draft_len, uint32_t batch,
-                        LogitsUse logits_use, const TransformForm& transforms);
+// The target pass with head, transforms and reduction. logits_use: by any entry; unless it is all, no logits are kept or transformed.
+// slice_layers as Pass has it; with it the head has a segment of its own.
+void record_verify(Recorder& to, const LlamaModel& target, const VerifyBuffers& buffers, uint32_t draft_len, uint32_t batch,
+                   LogitsUse logits_use, const TransformForm& transforms, uint32_t slice_layers);
 
 } // namespace auspex

@@ -57,15 +57,23 @@ class RoundByHand : public ::testing::Test {
         read(*engine_->draft(), slot, draft_rows);
     }
 
-    std::vector<gpu::RoundRecord> round(const std::vector<uint32_t>& batch, uint32_t draft_len) {
-        std::memcpy(turn_.batch.mapped(), batch.data(), batch.size() * 4);
-        CommandWriter(turn_.max_commands).flush(turn_);
-        auto made = Recording::create(engine_->device(), 32);
+    std::unique_ptr<Recording> record(uint32_t batch, uint32_t draft_len, uint32_t n_slices = 0) {
+        auto made = Recording::create(engine_->device(), 64);
         EXPECT_TRUE(made.ok());
         Recorder to = {*made.value(), engine_->kernels()};
-        record_round(to, models(), engine_->buffers(), turn_, {.draft_len = draft_len, .batch = static_cast<uint32_t>(batch.size()), .model_drafts = draft_len > 0});
+        record_round(to, models(), engine_->buffers(), turn_, {.draft_len = draft_len, .batch = batch, .model_drafts = draft_len > 0}, n_slices);
         EXPECT_TRUE(made.value()->finish().ok());
-        submit_and_wait(engine_->device(), *made.value());
+        return std::move(made).value();
+    }
+
+    std::vector<gpu::RoundRecord> round(const std::vector<uint32_t>& batch, uint32_t draft_len) {
+        return play(*record(static_cast<uint32_t>(batch.size()), draft_len), batch);
+    }
+
+    std::vector<gpu::RoundRecord> play(const Recording& recording, const std::vector<uint32_t>& batch) {
+        std::memcpy(turn_.batch.mapped(), batch.data(), batch.size() * 4);
+        CommandWriter(turn_.max_commands).flush(turn_);
+        submit_and_wait(engine_->device(), recording);
         std::vector<gpu::RoundRecord> records(batch.size());
         std::memcpy(records.data(), turn_.records.mapped(), records.size() * sizeof records[0]);
         return records;
@@ -197,6 +205,30 @@ TEST_F(RoundByHand, temperature_and_seed_belong_to_the_slot) {
     EXPECT_EQ(texts[0], texts[1]);
     EXPECT_NE(texts[0], texts[2]);
     EXPECT_EQ(texts[3], continuation(7, text, 20));
+}
+
+// The same text in three slots: recorded anew for every round, replayed, and replayed in segments.
+TEST_F(RoundByHand, replayed_and_sliced_recordings_give_the_bits_of_fresh_ones) {
+    const auto text = random_prompt(17, kVocab, 6);
+    for (uint32_t slot : {0u, 1u, 2u}) fill(slot, text, 15, state(4, 1.5f));
+    ASSERT_FALSE(HasFatalFailure());
+    const auto whole = record(1, 4), sliced = record(1, 4, 2);
+    EXPECT_EQ(whole->n_segments(), 1u);
+    // Four drafts of a layer, a layer and a head; the target's two layers, its head; the rest.
+    EXPECT_EQ(sliced->n_segments(), 4 * 3 + 3 + 1u);
+    for (int i = 0; i < 6; ++i) {
+        const gpu::RoundRecord fresh = round({0}, 4)[0];
+        for (uint32_t slot : {1u, 2u}) {
+            const gpu::RoundRecord replayed = play(slot == 1 ? *whole : *sliced, {slot})[0];
+            ASSERT_EQ(replayed.n_tokens, fresh.n_tokens) << "slot " << slot << ", round " << i;
+            EXPECT_EQ(replayed.accepted_len, fresh.accepted_len);
+            EXPECT_TRUE(std::equal(fresh.tokens, fresh.tokens + fresh.n_tokens, replayed.tokens)) << "slot " << slot << ", round " << i;
+        }
+    }
+    const uint32_t n_rows = slot_state(*engine_, 0).target_len;
+    EXPECT_GT(n_rows, 30u);
+    for (LlamaModel* model : {&engine_->target(), engine_->draft()})
+        for (uint32_t slot : {1u, 2u}) EXPECT_EQ(cache_rows(*engine_, *model, slot, n_rows - 5), cache_rows(*engine_, *model, 0, n_rows - 5)) << "slot " << slot;
 }
 
 } // namespace

@@ -14,6 +14,8 @@ namespace auspex {
 
 namespace {
 
+constexpr double kSubmissionMs = 100; // about as long may one take
+
 double median(std::vector<double> values) {
     std::sort(values.begin(), values.end());
     const size_t middle = values.size() / 2;
@@ -139,10 +141,13 @@ Result<std::unique_ptr<Recording>> PassMeter::record(const PassRequest& request,
     return made;
 }
 
-Status PassMeter::run(const Recording& recording, uint32_t first, uint32_t count) {
+Status PassMeter::run(const Recording& recording, uint32_t first, uint32_t count, uint32_t at_once) {
     std::vector<VkCommandBuffer> segments;
     for (uint32_t i = first; i < first + count; ++i) segments.push_back(recording.segment(i));
-    AUSPEX_TRY(device_->submit(segments.data(), count, fence_));
+    for (uint32_t i = 0; i < count; i += at_once) {
+        const uint32_t n = std::min(at_once, count - i);
+        AUSPEX_TRY(device_->submit(segments.data() + i, n, i + n == count ? fence_ : VK_NULL_HANDLE));
+    }
     AUSPEX_TRY(device_->wait_until_done(fence_));
     return device_->check(device_->vk.ResetFences(device_->handle, 1, &fence_), "vkResetFences");
 }
@@ -160,9 +165,12 @@ Result<PassTimes> PassMeter::measure(const PassRequest& request, std::span<const
     AUSPEX_TRY_ASSIGN(passes, record(request, request.repetitions + 1, false));
     times.n_dispatches = (passes->n_dispatches() - one->n_dispatches()) / request.repetitions;
     times.n_barriers = (passes->n_barriers() - one->n_barriers()) / request.repetitions;
-    AUSPEX_TRY(run(*passes, 0, 1));
+    const uint64_t warm_up = now_ns();
+    AUSPEX_TRY(run(*passes, 0, 1, 1));
     const uint64_t begin = now_ns();
-    AUSPEX_TRY(run(*passes, 1, request.repetitions));
+    const double warm_up_ms = static_cast<double>(begin - warm_up) * 1e-6; // at least as long as a pass
+    const auto at_once = static_cast<uint32_t>(std::clamp(kSubmissionMs / warm_up_ms, 1.0, 1.0 + request.repetitions));
+    AUSPEX_TRY(run(*passes, 1, request.repetitions, at_once));
     times.wall_ms = static_cast<double>(now_ns() - begin) * 1e-6 / request.repetitions;
     std::vector<double> ms;
     for (const Recording::RegionTime& region : passes->region_times())
@@ -174,7 +182,7 @@ Result<PassTimes> PassMeter::measure(const PassRequest& request, std::span<const
     }
     if (!request.stages || ms.empty()) return times;
     AUSPEX_TRY_ASSIGN(staged, record(request, request.repetitions + 1, true));
-    AUSPEX_TRY(run(*staged, 0, request.repetitions + 1));
+    AUSPEX_TRY(run(*staged, 0, request.repetitions + 1, at_once));
     times.stages = stages_of(*staged);
     return times;
 }

@@ -46,7 +46,8 @@ class PassMeter {
     // `n` passes, each in a segment of its own.
     Result<std::unique_ptr<Recording>> record(const PassRequest& request, uint32_t n, bool stages);
     void record_pass(Recorder& to, const PassRequest& request);
-    Status run(const Recording& recording, uint32_t first, uint32_t count);
+    // Segments of a recording, so many in a submission at most.
+    Status run(const Recording& recording, uint32_t first, uint32_t count, uint32_t at_once);
     const LlamaModel& model(const PassRequest& request) const { return request.of_draft ? *models_.draft : models_.target; }
 
     Device* device_;

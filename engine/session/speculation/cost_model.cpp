@@ -162,6 +162,8 @@ double CostModel::catch_up_ms(uint32_t n_rows) const {
     return unit_ms() * rows_prior(n_rows) * ratio(Part::catch_up, 0);
 }
 
+double CostModel::tiles_ms(uint32_t n_rows) const { return unit_ms() * rows_prior(n_rows); }
+
 // Where rounds that draft were seen the others say nothing: a plain one has a model less.
 double CostModel::first_round_ms(bool is_compiled) const {
     double sum = 0, n = 0;

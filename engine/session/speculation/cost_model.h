@@ -55,6 +55,7 @@ class CostModel {
     double round_ms(const RoundShape& shape) const;
     double plain_ms(uint32_t batch) const { return round_ms({.batch = batch}); }
     double catch_up_ms(uint32_t n_rows) const;
+    double tiles_ms(uint32_t n_rows) const; // target layers over so many known rows, by the row family
     double c() const;              // draft pass / target pass, one row each
     double v(uint32_t rows) const; // target pass of so many rows / of one
     double overhead_ms(const RoundShape& shape) const; // wall - GPU

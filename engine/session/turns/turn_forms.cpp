@@ -5,7 +5,7 @@
 
 namespace auspex {
 
-RoundForm empty_round(bool sliced) { return {.logits_use = LogitsUse::largest, .sliced = sliced}; }
+RoundForm empty_round() { return {.logits_use = LogitsUse::largest}; }
 
 void add_to_round(RoundForm& form, const SequenceRequest& request) {
     const SamplingParams& sampling = request.sampling;
@@ -22,13 +22,13 @@ std::vector<TurnKey> turns_of(const SequenceRequest& request, const TurnLimits& 
     const bool by_others = request.may_use_proposals();
     const uint32_t max_draft_len = by_model || by_others ? std::min(request.draft_len, limits.max_draft_len) : 0;
     std::vector<TurnKey> turns = {{.kind = TurnKind::copy}};
-    for (uint32_t rows = kRowBucket; rows < limits.max_replay_rows + kRowBucket; rows += kRowBucket) {
-        const uint32_t bucket = std::min(rows, limits.max_replay_rows);
+    for (uint32_t rows = 0, bucket = 0; rows < limits.max_replay_rows; rows = bucket) {
+        bucket = row_bucket(rows + 1, limits.max_replay_rows);
         turns.push_back({.kind = TurnKind::target_prompt, .rows = bucket});
         if (by_model) turns.push_back({.kind = TurnKind::draft_prompt, .rows = bucket});
     }
     if (by_model) turns.push_back({.kind = TurnKind::draft_rows, .rows = catch_up_rows(limits.max_replay_rows)});
-    RoundForm form = empty_round(false);
+    RoundForm form = empty_round();
     add_to_round(form, request);
     for (form.batch = 1; form.batch <= limits.max_batch; form.batch *= 2)
         for (form.draft_len = 0; form.draft_len <= max_draft_len; ++form.draft_len)

@@ -8,8 +8,13 @@
 
 namespace auspex {
 
-constexpr uint32_t kRowBucket = 8;    // recordings of prompt turns exist per multiple of this many rows
+constexpr uint32_t kRowBucket = 8, kFewRows = 64, kManyRowBucket = 64;
 constexpr uint32_t kCatchUpRows = 16; // of generated tokens replayed per turn
+
+// Recordings of prompt turns exist for multiples of 8 rows, beyond 64 rows of 64.
+inline uint32_t row_bucket(uint32_t n_rows, uint32_t max_replay_rows) {
+    return std::min(round_up(n_rows, n_rows > kFewRows ? kManyRowBucket : kRowBucket), max_replay_rows);
+}
 
 // All that a catch-up's recording holds, however few are replayed: kernels of another row count cost more to build than they save.
 inline uint32_t catch_up_rows(uint32_t max_replay_rows) { return std::min(kCatchUpRows, max_replay_rows); }
@@ -19,7 +24,7 @@ struct TurnLimits {
 };
 
 // A round that nobody takes part in yet; and with one more sequence, but for its drafts.
-RoundForm empty_round(bool sliced);
+RoundForm empty_round();
 void add_to_round(RoundForm& form, const SequenceRequest& request);
 
 std::vector<TurnKey> turns_of(const SequenceRequest& request, const TurnLimits& limits, bool has_draft);

@@ -8,7 +8,7 @@ namespace auspex {
 
 Result<std::unique_ptr<TurnQueue>> TurnQueue::create(Device& device, MemoryPool& memory, Uploader& uploader, KernelLibrary& kernels,
                                                      RoundModels models, const RoundBuffers& buffers, const Sizes& sizes) {
-    std::unique_ptr<TurnQueue> queue(new TurnQueue(device, kernels, models, buffers));
+    std::unique_ptr<TurnQueue> queue(new TurnQueue(device, kernels, models, buffers, sizes.max_submission_ms));
     for (uint32_t parity = 0; parity < 2; ++parity) {
         TurnBuffers& turn = queue->turn_buffers_[parity];
         turn.max_commands = sizes.max_commands;
@@ -24,7 +24,7 @@ Result<std::unique_ptr<TurnQueue>> TurnQueue::create(Device& device, MemoryPool&
         AUSPEX_TRY(make(turn.list, sizes.max_replay_rows * 8, MemoryUse::upload));
         AUSPEX_TRY(make(turn.records, sizes.max_batch * sizeof(gpu::RoundRecord), MemoryUse::readback));
         if (kernels.tuning().copies_times)
-            AUSPEX_TRY(make(turn.times, Recording::times_bytes(queue->most_regions(gpu::kMaxDraftLen)), MemoryUse::readback));
+            AUSPEX_TRY(make(turn.times, Recording::times_bytes(queue->most_regions(gpu::kMaxDraftLen, true)), MemoryUse::readback));
         VkFenceCreateInfo info = {VK_STRUCTURE_TYPE_FENCE_CREATE_INFO, nullptr, 0};
         AUSPEX_VK_MAKE(device, queue->fences_[parity], CreateFence(device.handle, &info, nullptr, &queue->fences_[parity]));
     }
@@ -58,7 +58,7 @@ bool TurnQueue::partly_submitted() const {
 void TurnQueue::record_turn(Recorder& to, const Turn& started) const {
     const TurnKey& key = started.key;
     const TurnBuffers& turn = turn_buffers_[started.number & 1];
-    if (key.kind == TurnKind::round) return record_round(to, models_, *buffers_, turn, key.round);
+    if (key.kind == TurnKind::round) return record_round(to, models_, *buffers_, turn, key.round, key.slices);
     to.cmd.begin_segment(key.kind == TurnKind::copy ? "fork" : "prefill");
     record_commands(to, models_, *buffers_, turn);
     if (key.kind == TurnKind::copy) {
@@ -70,22 +70,24 @@ void TurnQueue::record_turn(Recorder& to, const Turn& started) const {
     } else {
         const bool is_target = key.kind == TurnKind::target_prompt;
         const bool catches_up = key.kind == TurnKind::draft_rows; // a row or two of each slot; a prompt is many of few
+        const LlamaModel& model = is_target ? models_.target : *models_.draft;
         to.cmd.begin_region("prefill");
-        record_replay(to, is_target ? models_.target : *models_.draft,
-                      {turn.list.view(), buffers_->history.view(), replay_rows_.view(), replay_counts_.view()}, key.rows,
-                      catches_up ? PassKind::rows : PassKind::prompt, catches_up ? 1 : key.rows, buffers_->history_stride);
+        record_replay(to, model, {turn.list.view(), buffers_->history.view(), replay_rows_.view(), replay_counts_.view()}, key.rows,
+                      catches_up ? PassKind::rows : PassKind::prompt, catches_up ? 1 : key.rows, buffers_->history_stride,
+                      model.slice_layers(key.slices));
         to.cmd.end_region();
     }
     to.cmd.end_segment();
 }
 
-uint32_t TurnQueue::most_regions(uint32_t draft_len) const {
-    return models_.target.config().n_layers + draft_len + 4;
+uint32_t TurnQueue::most_regions(uint32_t draft_len, bool sliced) const {
+    const uint32_t per_draft = sliced && models_.draft ? models_.draft->config().n_layers + 1 : 1;
+    return (sliced ? models_.target.config().n_layers : 1) + draft_len * per_draft + 4;
 }
 
 Result<std::unique_ptr<Recording>> TurnQueue::record(const Turn& started) {
     const TurnKey& key = started.key;
-    const uint32_t regions = key.kind != TurnKind::copy ? most_regions(key.round.draft_len) : times_copies_ ? 1 : 0;
+    const uint32_t regions = key.kind != TurnKind::copy ? most_regions(key.round.draft_len, key.slices > 0) : times_copies_ ? 1 : 0;
     const Buffer& times = turn_buffers_[started.number & 1].times;
     AUSPEX_TRY_ASSIGN(made, Recording::create(*device_, regions, times ? &times : nullptr));
     record_with_kernels(*made, *kernels_, [&](Recorder& to) { record_turn(to, started); });
@@ -129,33 +131,31 @@ void TurnQueue::start(const TurnKey& key, std::vector<TurnEntry> entries, std::f
     in_flight_.push_back(std::move(turn));
 }
 
-double TurnQueue::predicted_ms(const TurnKey& key, uint32_t segment) const {
-    auto found = segment_ms_.find(key);
-    return found != segment_ms_.end() && segment < found->second.size() ? found->second[segment] : -1;
+Status TurnQueue::submit_segments(Turn& turn, uint32_t count) {
+    std::vector<VkCommandBuffer> buffers;
+    for (uint32_t i = 0; i < count; ++i) buffers.push_back(turn.recording->segment(turn.next_segment + i));
+    const bool last = turn.next_segment + count == turn.recording->n_segments();
+    if (turn.next_segment == 0) turn.begun_ns = now_ns();
+    AUSPEX_TRY(device_->submit(buffers.data(), count, last ? fences_[turn.number & 1] : VK_NULL_HANDLE));
+    turn.next_segment += count;
+    if (last) turn.submitted_ns = now_ns();
+    return ok_status();
 }
 
 Result<double> TurnQueue::submit(double budget_ms, bool at_least_one) {
     if (!partly_submitted()) return 0.0;
     Turn& turn = in_flight_.back();
     if (!turn.recording) AUSPEX_TRY(find_recording(turn));
-    const uint32_t n = turn.recording->n_segments();
-    std::vector<VkCommandBuffer> buffers;
-    double total = 0;
-    for (uint32_t segment = turn.next_segment; segment < n; ++segment) {
-        double ms = predicted_ms(turn.key, segment);
-        bool forced = at_least_one && buffers.empty();
-        // A segment never measured may take any time: it goes alone.
-        if (budget_ms >= 0 && !forced && (ms < 0 || total + ms > budget_ms)) break;
-        buffers.push_back(turn.recording->segment(segment));
-        total += std::max(ms, 0.0);
-        if (budget_ms >= 0 && ms < 0) break;
+    std::vector<double> predicted_ms(turn.recording->n_segments(), -1);
+    if (const auto known = segment_ms_.find(turn.key); known != segment_ms_.end()) predicted_ms = known->second;
+    double left = budget_ms, total = 0;
+    for (bool forced = at_least_one; !is_submitted(turn); forced = false) {
+        const Submission next = next_submission(std::span(predicted_ms).subspan(turn.next_segment), max_submission_ms_, left, forced);
+        if (next.n_segments == 0) break;
+        AUSPEX_TRY(submit_segments(turn, next.n_segments));
+        total += next.ms;
+        left = next.is_known ? left - next.ms : left == kNoBudget ? left : 0;
     }
-    if (buffers.empty()) return 0.0;
-    bool last = turn.next_segment + buffers.size() == n;
-    if (turn.next_segment == 0) turn.begun_ns = now_ns();
-    AUSPEX_TRY(device_->submit(buffers.data(), static_cast<uint32_t>(buffers.size()), last ? fences_[turn.number & 1] : VK_NULL_HANDLE));
-    turn.next_segment += static_cast<uint32_t>(buffers.size());
-    if (last) turn.submitted_ns = now_ns();
     return total;
 }
 

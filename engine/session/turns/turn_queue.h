@@ -5,6 +5,7 @@
 #include "prefill/prefill.h"
 #include "round/round.h"
 #include "session/speculation/policy.h"
+#include "session/turns/turn_slices.h"
 
 #include <deque>
 #include <map>
@@ -19,6 +20,7 @@ struct TurnKey {
     TurnKind kind;
     RoundForm round = {}; // of rounds
     uint32_t rows = 0;    // of replays: row bucket
+    uint32_t slices = 0;  // parts that a pass of it is cut into (turn_slices.h); 0: one segment
     auto operator<=>(const TurnKey&) const = default;
 };
 
@@ -47,6 +49,7 @@ class TurnQueue {
   public:
     struct Sizes {
         uint32_t max_batch, max_replay_rows, max_commands;
+        double max_submission_ms; // of predicted GPU time, as far as segments are that short
     };
     static Result<std::unique_ptr<TurnQueue>> create(Device& device, MemoryPool& memory, Uploader& uploader, KernelLibrary& kernels,
                                                      RoundModels models, const RoundBuffers& buffers, const Sizes& sizes);
@@ -65,8 +68,8 @@ class TurnQueue {
     // Starts a turn; its buffers are filled. Copies are recorded between the commands and the end of the segment.
     // Cannot fail: what the turn is made of already counts as done.
     void start(const TurnKey& key, std::vector<TurnEntry> entries, std::function<void(Recording&)> copies = {});
-    // Submits segments of the started turn while their predicted time fits; at least one when `at_least_one`.
-    // budget_ms < 0: everything. Returns what was submitted, in predicted milliseconds. After an error it can be tried again.
+    // Submits segments of the started turn while their predicted time fits, in as many submissions as max_submission_ms asks for; at
+    // least one segment when `at_least_one`. Returns what was submitted, in predicted milliseconds. After an error it can be tried again.
     Result<double> submit(double budget_ms, bool at_least_one);
     // Copies have no region otherwise: each would need timestamps of its own.
     void time_copies(bool wanted) { times_copies_ = wanted; }
@@ -76,20 +79,21 @@ class TurnQueue {
     Result<bool> wait(uint64_t timeout_ns);
 
   private:
-    TurnQueue(Device& device, KernelLibrary& kernels, RoundModels models, const RoundBuffers& buffers)
-        : device_(&device), kernels_(&kernels), models_(models), buffers_(&buffers) {}
+    TurnQueue(Device& device, KernelLibrary& kernels, RoundModels models, const RoundBuffers& buffers, double max_submission_ms)
+        : device_(&device), kernels_(&kernels), models_(models), buffers_(&buffers), max_submission_ms_(max_submission_ms) {}
     static bool is_submitted(const Turn& turn) { return turn.recording && turn.next_segment == turn.recording->n_segments(); }
     Status find_recording(Turn& turn);
     Result<std::unique_ptr<Recording>> record(const Turn& turn);
     void record_turn(Recorder& to, const Turn& turn) const;
-    uint32_t most_regions(uint32_t draft_len) const; // of a turn's recording: an upper bound
+    uint32_t most_regions(uint32_t draft_len, bool sliced) const; // of a turn's recording: an upper bound
+    Status submit_segments(Turn& turn, uint32_t count);
     void measure(Turn& turn);
-    double predicted_ms(const TurnKey& key, uint32_t segment) const;
 
     Device* device_;
     KernelLibrary* kernels_;
     RoundModels models_;
     const RoundBuffers* buffers_;
+    double max_submission_ms_;
     TurnBuffers turn_buffers_[2];
     Buffer replay_rows_, replay_counts_; // scratch of replays: (max_replay_rows) Row, 3 uint
     VkFence fences_[2] = {VK_NULL_HANDLE, VK_NULL_HANDLE};

@@ -163,6 +163,8 @@ typedef struct auspex_engine_desc {
     auspex_weight_type draft_weights;
     auspex_tuning tuning;
     uint32_t compile_threads;     /* that a call may take while it compiles shaders, its own among them, ≤ 256; default 1 */
+    uint32_t max_submission_ms;   /* predicted GPU time of one submission, as far as one stage is that short, so that no watchdog ends it and
+                                     others get their turn; default 100, 0: no bound. Changes no text */
 } auspex_engine_desc;
 
 /** INVALID_ARGUMENT when size is smaller than a header. Any thread. */
