@@ -1,28 +1,30 @@
-// One team per (split, KV head, tile_rows neighbouring rows). A lane owns PAIRS pairs of dimensions of q, K and V, so that heads
-// are read in one piece; keys go in tiles of 8, whose scores end up in 8 groups of lanes, and the softmax runs online between
-// tiles. Splits and tiles lie at absolute positions, so a row walks the same ones in any company.
-// Rows that follow each other in one slot share what is read of K and V, QUERIES query heads at a time; where the rows of a team
+// One workgroup per (split, KV head, tile_rows neighbouring rows), of TEAMS teams with as many runs of the split's keys. A lane owns
+// PAIRS pairs of dimensions of q, K and V, so that heads are read in one piece; keys go in tiles of 8, whose scores end up in 8 groups
+// of lanes, and the softmax runs online between tiles. Splits, runs and tiles lie at absolute positions, so a row walks the same
+// ones in any company.
+// Rows that follow each other in one slot share what is read of K and V, QUERIES query heads at a time; where the rows of a workgroup
 // do not, it takes them in turns.
-// COMBINES: the team that is done last with a row's head joins its splits, in their order, as combine.comp would.
+// COMBINES: the workgroup that is done last with a row's KV head joins its splits, in their order, as combine.comp would.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #include "shared/attention_args.h"
 
-layout(local_size_x_id = 0) in;
+layout(local_size_x_id = 7) in; // LANES · TEAMS
 #ifdef UNROLLED
 const uint LANES = 8; // else loops over what a lane holds would stay
 const uint HEAD_DIM = UNROLLED_HEAD_DIM;
 const uint QUERIES = UNROLLED_QUERIES;
+const uint TEAMS = 1; // llvmpipe's lanes wait for no memory
 #else
 layout(constant_id = 0) const uint LANES = 8; // at least TILE
 layout(constant_id = 1) const uint HEAD_DIM = 64;
 layout(constant_id = 5) const uint QUERIES = 2;
+layout(constant_id = 6) const uint TEAMS = 1;
 #endif
 layout(constant_id = 2) const uint GROUP = 2; // query heads per KV head
 layout(constant_id = 3) const uint CACHE_TYPE = 0;
 layout(constant_id = 4) const uint COMBINES = 0;
-const uint TEAMS = 1;
 #include "include/reduce.glsl"
 #include "include/wide.glsl"
 #include "include/q8_scale.glsl"
@@ -41,7 +43,12 @@ const uint TILE = 8u; // keys
 const float kLowest = -3.402823466e38;
 #include "include/cached_pairs.glsl"
 
-uint partials_of(uint r, uint head) { return (r * args.n_heads + head) * args.max_splits * (HEAD_DIM + 2u); }
+// What is known of a query after some of its keys: its weighed values, their largest score, their weights' sum.
+const uint PART = HEAD_DIM + 2u;
+shared float team_parts[TEAMS > 1u ? QUERIES * TEAMS * PART : 1u]; // (query, team, PART)
+shared uint n_done_here;
+
+uint partials_of(uint r, uint head) { return (r * args.n_heads + head) * args.max_splits * PART; }
 
 void write_y(uint r, uint head, uint pair, vec2 weighed, float total) {
     precise vec2 v = weighed / total;
@@ -49,6 +56,39 @@ void write_y(uint r, uint head, uint pair, vec2 weighed, float total) {
     y[at] = v.x;
     y[at + 1u] = v.y;
 }
+
+uint n_splits_of(uint r) { return rows[r].position / args.split + 1u; }
+
+// A lane's pair of this workgroup's split: to y where that is all, else a partial, with the first lane's largest and total.
+void write_pair(uint r, uint head, uint pair, vec2 weighed, float largest, float total) {
+    if (COMBINES != 0u && n_splits_of(r) == 1u) {
+        write_y(r, head, pair, weighed, total);
+    } else {
+        uint base = partials_of(r, head) + gl_WorkGroupID.x * PART;
+        partials[base + 2u * pair] = weighed.x;
+        partials[base + 2u * pair + 1u] = weighed.y;
+        if (pair == 0u) partials[base + HEAD_DIM] = largest;
+        if (pair == 0u) partials[base + HEAD_DIM + 1u] = total;
+    }
+}
+
+// Declares largest, total and sums, a lane's pairs: of n parts in their order, from `base` on.
+#define JOIN(parts, base, n)                                                                                           \
+    float largest = kLowest;                                                                                           \
+    for (uint s = 0u; s < (n); ++s) largest = max(largest, parts[(base) + s * PART + HEAD_DIM]);                       \
+    precise float total = 0.0;                                                                                         \
+    precise vec2 sums[PAIRS];                                                                                          \
+    [[unroll]] for (uint i = 0u; i < PAIRS; ++i) sums[i] = vec2(0.0);                                                  \
+    for (uint s = 0u; s < (n); ++s) {                                                                                  \
+        uint at = (base) + s * PART;                                                                                   \
+        float weight = exp(parts[at + HEAD_DIM] - largest);                                                            \
+        total = fma(parts[at + HEAD_DIM + 1u], weight, total);                                                         \
+        [[unroll]] for (uint i = 0u; i < PAIRS; ++i) {                                                                 \
+            uint pair = at + 2u * min(lane * PAIRS + i, HEAD_PAIRS - 1u);                                              \
+            precise vec2 sum = fma(vec2(parts[pair], parts[pair + 1u]), vec2(weight), sums[i]);                        \
+            sums[i] = sum;                                                                                             \
+        }                                                                                                              \
+    }
 
 // A lane's parts of 8 sums become one sum: of key lane / SHARE of the tile. While lanes hold several, each half of them keeps
 // half, so that an exchange serves two sums; the additions are those of lane_sum.
@@ -75,8 +115,6 @@ float tile_sums(in float parts[TILE]) {
     return sum;
 }
 
-uint n_splits_of(uint r) { return rows[r].position / args.split + 1u; }
-
 // Keys are where their positions say, and so are those of the rows before.
 bool in_chain(uint r) { return rows[r].kv_index == rows[r].position; }
 
@@ -92,21 +130,34 @@ bool in_chain(uint r) { return rows[r].kv_index == rows[r].position; }
             LOAD_PAIRS(k, element, k, t * PAIRS)                                                                       \
         }                                                                                                              \
     }
-#define WEIGH_V(t)                                                                                                     \
+#define LOAD_V(t)                                                                                                      \
     {                                                                                                                  \
         uint element = lane_broadcast(own_v, t * SHARE);                                                               \
-        vec2 v[PAIRS];                                                                                                 \
         if (CACHE_TYPE == kCacheQ8) {                                                                                  \
             BROADCAST_SCALE(v_scale, t * SHARE, scale)                                                                 \
-            LOAD_CODES(v, element, scale, v, 0u)                                                                       \
+            LOAD_CODES(v, element, scale, v, V_OF(t))                                                                  \
         } else {                                                                                                       \
-            LOAD_PAIRS(v, element, v, 0u)                                                                              \
+            LOAD_PAIRS(v, element, v, V_OF(t))                                                                         \
         }                                                                                                              \
+    }
+// A GPU asks for the values of a tile with its keys, so that both are on their way at once.
+#ifdef UNROLLED
+#define V_OF(t) 0u
+#define EARLY_V
+#define LATE_V(t) vec2 v[PAIRS]; LOAD_V(t)
+#else
+#define V_OF(t) ((t) * PAIRS)
+#define EARLY_V vec2 v[TILE * PAIRS]; FOR_TILE(LOAD_V)
+#define LATE_V(t)
+#endif
+#define WEIGH_V(t)                                                                                                     \
+    {                                                                                                                  \
+        LATE_V(t)                                                                                                      \
         [[unroll]] for (uint h = 0u; h < QUERIES; ++h) {                                                               \
             float weight = lane_broadcast(p[h], t * SHARE);                                                            \
             bool weighs = tile + t < keys_end[h]; /* masked keys are never weighed: their V may be anything */         \
             [[unroll]] for (uint i = 0u; i < PAIRS; ++i) {                                                             \
-                precise vec2 sum = fma(vec2(weight), v[i], out_acc[h * PAIRS + i]);                                    \
+                precise vec2 sum = fma(vec2(weight), v[V_OF(t) + i], out_acc[h * PAIRS + i]);                          \
                 out_acc[h * PAIRS + i] = weighs ? sum : out_acc[h * PAIRS + i];                                        \
             }                                                                                                          \
         }                                                                                                              \
@@ -150,7 +201,13 @@ void attend(uint row0, uint first, uint end) {
         }
     }
 
-    for (uint tile = split_begin; tile < last_end; tile += TILE) {
+    uint run = args.split / TEAMS, begin = split_begin + team_index() * run;
+#ifdef SUBGROUP
+    uint run_end = min(begin + run, last_end);
+#else
+    uint run_end = begin + min(run, last_end - split_begin); // lanes meet at barriers: every team walks as far as the first
+#endif
+    for (uint tile = begin; tile < run_end; tile += TILE) {
         uint j = min(tile + own_key, last_end - 1u); // a masked key repeats the last one; its weight is 0
         uint kv_index = j < prefix_len ? j : rows[last].path[j - prefix_len];
         uint page = pages[slot * args.pages_per_slot + (kv_index >> args.page_bits)];
@@ -173,6 +230,7 @@ void attend(uint row0, uint first, uint end) {
 
         vec2 k[TILE * PAIRS];
         FOR_TILE(LOAD_K)
+        EARLY_V
         precise float p[QUERIES];
         [[unroll]] for (uint h = 0u; h < QUERIES; ++h) {
             float parts[TILE];
@@ -201,56 +259,60 @@ void attend(uint row0, uint first, uint end) {
         FOR_TILE(WEIGH_V)
     }
 
-    [[unroll]] for (uint h = 0u; h < QUERIES; ++h) {
-        uint row = row0 + min(first + h, end - 1u) / GROUP;
-        uint head = kv_head * GROUP + (first + h) % GROUP;
-        bool whole = COMBINES != 0u && n_splits_of(row) == 1u;
-        bool writes = keys_end[h] > split_begin;
-        uint base = partials_of(row, head) + gl_WorkGroupID.x * (HEAD_DIM + 2u);
-        [[unroll]] for (uint i = 0u; i < PAIRS; ++i) {
-            uint pair = lane * PAIRS + i;
-            if (writes && owns && whole) write_y(row, head, pair, out_acc[h * PAIRS + i], running_sum[h]);
-            if (writes && owns && !whole) {
-                partials[base + 2u * pair] = out_acc[h * PAIRS + i].x;
-                partials[base + 2u * pair + 1u] = out_acc[h * PAIRS + i].y;
+    if (TEAMS == 1u) {
+        [[unroll]] for (uint h = 0u; h < QUERIES; ++h)
+            [[unroll]] for (uint i = 0u; i < PAIRS; ++i)
+                if (keys_end[h] > split_begin && owns)
+                    write_pair(row0 + (first + h) / GROUP, kv_head * GROUP + (first + h) % GROUP, lane * PAIRS + i, out_acc[h * PAIRS + i], running_max[h], running_sum[h]);
+    } else {
+        [[unroll]] for (uint h = 0u; h < QUERIES; ++h) {
+            uint at = (h * TEAMS + team_index()) * PART;
+            [[unroll]] for (uint i = 0u; i < PAIRS; ++i) {
+                if (owns) team_parts[at + 2u * (lane * PAIRS + i)] = out_acc[h * PAIRS + i].x;
+                if (owns) team_parts[at + 2u * (lane * PAIRS + i) + 1u] = out_acc[h * PAIRS + i].y;
             }
+            if (lane == 0u) team_parts[at + HEAD_DIM] = running_max[h];
+            if (lane == 0u) team_parts[at + HEAD_DIM + 1u] = running_sum[h];
         }
-        if (writes && lane == 0u && !whole) {
-            partials[base + HEAD_DIM] = running_max[h];
-            partials[base + HEAD_DIM + 1u] = running_sum[h];
+        barrier();
+        for (uint h = team_index(); h < QUERIES && first + h < end; h += TEAMS) {
+            uint row = row0 + (first + h) / GROUP;
+            if (rows[row].live == 0u || rows[row].position < split_begin) continue;
+            JOIN(team_parts, h * TEAMS * PART, TEAMS)
+            [[unroll]] for (uint i = 0u; i < PAIRS; ++i)
+                if (owns) write_pair(row, kv_head * GROUP + (first + h) % GROUP, lane * PAIRS + i, sums[i], largest, total);
         }
+        barrier(); // who goes on to other queries writes there again
     }
 }
 
-// Of the splits of row r; by all lanes, in every team that has written one of them.
+// How many workgroups are done with a row's KV head, this one among them.
+uint count_done(uint counter) {
+    uint n_done = 0u;
+    if (gl_LocalInvocationIndex == 0u) n_done = atomicAdd(done[counter], 1u) + 1u;
+    if (TEAMS == 1u) {
+        n_done = lane_broadcast(n_done, 0u);
+    } else {
+        barrier();
+        if (gl_LocalInvocationIndex == 0u) n_done_here = n_done;
+        barrier();
+        n_done = n_done_here;
+    }
+    return n_done;
+}
+
+// Of the splits of row r; by all invocations, in every workgroup that has written one of them.
 void combine_if_last(uint r) {
     uint n_splits = n_splits_of(r);
     uint kv_head = gl_WorkGroupID.y;
     uint lane = lane_index();
     bool owns = lane * PAIRS < HEAD_PAIRS;
     uint counter = r * args.n_kv_heads + kv_head;
-    uint n_done = 0u;
-    if (lane == 0u) n_done = atomicAdd(done[counter], 1u) + 1u;
-    if (lane_broadcast(n_done, 0u) != n_splits) return;
+    if (count_done(counter) != n_splits) return;
     memoryBarrierBuffer();
-    if (lane == 0u) done[counter] = 0u;
-    for (uint g = 0u; g < GROUP; ++g) {
-        uint base = partials_of(r, kv_head * GROUP + g);
-        float largest = kLowest;
-        for (uint s = 0u; s < n_splits; ++s) largest = max(largest, partials[base + s * (HEAD_DIM + 2u) + HEAD_DIM]);
-        precise float total = 0.0;
-        precise vec2 sums[PAIRS];
-        [[unroll]] for (uint i = 0u; i < PAIRS; ++i) sums[i] = vec2(0.0);
-        for (uint s = 0u; s < n_splits; ++s) {
-            uint at = base + s * (HEAD_DIM + 2u);
-            float weight = exp(partials[at + HEAD_DIM] - largest);
-            total = fma(partials[at + HEAD_DIM + 1u], weight, total);
-            [[unroll]] for (uint i = 0u; i < PAIRS; ++i) {
-                uint pair = at + 2u * min(lane * PAIRS + i, HEAD_PAIRS - 1u);
-                precise vec2 sum = fma(vec2(partials[pair], partials[pair + 1u]), vec2(weight), sums[i]);
-                sums[i] = sum;
-            }
-        }
+    if (gl_LocalInvocationIndex == 0u) done[counter] = 0u;
+    for (uint g = team_index(); g < GROUP; g += TEAMS) {
+        JOIN(partials, partials_of(r, kv_head * GROUP + g), n_splits)
         [[unroll]] for (uint i = 0u; i < PAIRS; ++i)
             if (owns) write_y(r, kv_head * GROUP + g, lane * PAIRS + i, sums[i], total);
     }
@@ -267,7 +329,8 @@ void main() {
     }
     if (COMBINES == 0u) return;
     memoryBarrierBuffer();
-    team_barrier();
+    if (TEAMS == 1u) team_barrier();
+    else barrier();
     for (uint r = row0; r < row0 + n; ++r) {
         bool split = rows[r].live != 0u && rows[r].position >= gl_WorkGroupID.x * args.split && n_splits_of(r) > 1u;
         if (split) combine_if_last(r);

@@ -3,6 +3,7 @@
 // FAULT: test-only builds with a planted error each.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #include "shared/vocab_args.h"
 
 layout(local_size_x_id = 0) in;
@@ -33,9 +34,10 @@ void main() {
     float best = kLowest;
     uint best_id = kNoToken;
 #ifdef BEST
-    for (uint c = gl_LocalInvocationIndex; c < args.n_chunks; c += LANES * TEAMS) {
-        BestToken chunk = partials[row * args.n_chunks + c];
-        take_better(best, best_id, chunk.key, chunk.id);
+    for (uint c = gl_LocalInvocationIndex; c < args.n_chunks; c += 4u * LANES * TEAMS) {
+        BestToken chunks[4]; // on their way together; those behind the last are the last once more
+        [[unroll]] for (uint i = 0u; i < 4u; ++i) chunks[i] = partials[row * args.n_chunks + min(c + i * LANES * TEAMS, args.n_chunks - 1u)];
+        [[unroll]] for (uint i = 0u; i < 4u; ++i) take_better(best, best_id, chunks[i].key, chunks[i].id);
     }
     team_best(best, best_id);
     float largest = best;

@@ -55,7 +55,10 @@ Tuning tuning_of(Variant variant, const DeviceCaps& caps) {
     if (variant == Variant::shuffles) return tuning;
     tuning = without_shuffles(tuning, variant == Variant::lanes_16 ? 16 : variant == Variant::lanes_32 ? 32 : 0);
     tuning.matmul_parts = 0; // matrix units want the device's lanes
-    if (variant != Variant::shared) tuning.vocab_threads = variant == Variant::lanes_16 ? 64 : 256;
+    if (variant != Variant::shared) {
+        tuning.vocab_threads = variant == Variant::lanes_16 ? 64 : 256;
+        tuning.attention_teams = variant == Variant::lanes_16 ? 2 : 8;
+    }
     return tuning;
 }
 

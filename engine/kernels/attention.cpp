@@ -5,6 +5,9 @@
 #include "kernels/cache_args.h"
 #include "shared/texels.h"
 
+#include <algorithm>
+#include <bit>
+
 namespace auspex {
 
 namespace {
@@ -16,6 +19,13 @@ uint32_t queries_at_once(const Tuning& tuning, uint32_t n_queries, uint32_t grou
         if (built >= wanted) return built;
     return 6;
 }
+constexpr uint32_t kTeamBytes = 16384; // of shared memory, which every device has
+
+// Teams of a workgroup: what each knows of all queries of a row must fit.
+uint32_t teams_of(const Tuning& tuning, const AttentionShape& shape, uint32_t queries) {
+    const uint32_t fitting = kTeamBytes / (queries * (shape.head_dim + 2) * 4);
+    return std::bit_floor(std::clamp(fitting, 1u, tuning.attention_teams));
+}
 } // namespace
 
 uint32_t attention_tile_rows(const Tuning& tuning, uint32_t rows_per_slot) {
@@ -26,11 +36,12 @@ void record_attention(Recorder& to, const AttentionShape& shape, BufferView qkv,
                       BufferView k, BufferView v, BufferView partials, uint32_t max_splits, const CombineBuffers* combine) {
     const uint32_t group = shape.n_heads / shape.n_kv_heads, tile_rows = attention_tile_rows(to.tuning(), rows.rows_per_slot);
     const uint32_t queries = queries_at_once(to.tuning(), tile_rows * group, group);
+    const uint32_t teams = to.tuning().wide ? 1 : teams_of(to.tuning(), shape, queries);
     const Kernel* kernel = to.kernel({"attention",
                                       8,
                                       sizeof(gpu::AttentionArgs),
                                       true,
-                                      {to.tuning().lanes, shape.head_dim, group, cache_type(shape.cache_dtype), combine ? 1u : 0u, queries},
+                                      {to.tuning().lanes, shape.head_dim, group, cache_type(shape.cache_dtype), combine ? 1u : 0u, queries, teams, to.tuning().lanes * teams},
                                       "attention.wide.dim" + std::to_string(shape.head_dim) + ".queries" + std::to_string(queries),
                                       {gpu::kTexelVecs + gpu::kAttentionK, gpu::kTexelVecs + gpu::kAttentionV,
                                        gpu::kTexelPairs + gpu::kAttentionK, gpu::kTexelPairs + gpu::kAttentionV}});

@@ -2,6 +2,7 @@
 #include "kernels/tuning.h"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 
 namespace auspex {
@@ -60,6 +61,8 @@ Tuning choose_tuning(const DeviceCaps& caps) {
         // in flight, and memory that gives 3 TB/s after 0.7 µs wants 2 MB.
         tuning.matvec_rows = tuning.matvec_quant_rows = {1, 2, 4, 8, 16};
         tuning.matvec_teams = 4;
+        // A tile of 8 keys is three loads behind each other and twenty exchanges: 16 of them in turn would take longer than a layer's weights.
+        tuning.attention_teams = std::bit_floor(std::clamp(caps.max_workgroup_invocations / tuning.lanes, 1u, 8u));
         tuning.matvec_outs = 2;
         tuning.matvec_ahead = 4;
         // A lane reads its part of x for every row: 8 rows and 2 outputs are 9 bytes of the L1 cache for each byte of bf16, with 4 outputs 5.
@@ -133,6 +136,7 @@ std::string Tuning::sizes() const {
 
 std::string Tuning::numerics_id() const {
     std::string id = "n1-l" + std::to_string(lanes) + "-s" + std::to_string(attention_split);
+    if (attention_teams > 1) id += "-t" + std::to_string(attention_teams);
     if (prompt_by_rows) return id + "-r";
     if (prompt_attention) id += matmul_parts > 0 ? "-pm" : "-p";
     if (matmul_parts > 0) id += "-m" + std::to_string(matmul_parts);

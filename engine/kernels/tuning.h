@@ -13,6 +13,7 @@ struct Tuning {
     // Bit-changing.
     uint32_t lanes = 32;            // invocations that share one reduction; a power of two
     uint32_t attention_split = 128; // keys per attention split, a multiple of the page size
+    uint32_t attention_teams = 1;   // teams of lanes that share a split's keys, a power of two, where shared memory has room for them
     bool prompt_by_rows = false;    // prompts go through the row family: CPUs have no use for another tile shape
     uint32_t matmul_parts = 0;      // f16 parts of an activation on matrix units: 2 are as good as f32, 1 is half the work; 0: none
     DeviceCaps::MatrixTile matrix;  // of the units that they use

@@ -91,6 +91,29 @@ TEST_F(AttentionBits, do_not_depend_on_how_lanes_exchange_or_fetch) {
     }
 }
 
+// What GPUs have: several teams share a split's keys. As right, a row the same in any company, and the same bits whether lanes
+// exchange by shuffles or through shared memory.
+TEST_F(AttentionBits, of_several_teams_are_right_and_their_own) {
+    for (uint32_t teams : {4u, 8u}) {
+        auto shuffles = kernels(Variant::shuffles).tuning(), shared = kernels(Variant::shared).tuning();
+        shuffles.attention_teams = shared.attention_teams = teams;
+        auto by_shuffles = KernelLibrary::create(device(), shuffles, ""), by_memory = KernelLibrary::create(device(), shared, "");
+        ASSERT_TRUE(by_shuffles.ok() && by_memory.ok());
+        for (const HeadCase& c : teams == 8 ? std::vector<HeadCase>{{3, 2, 32, DType::f32}} : std::vector<HeadCase>{{1, 2, 64, DType::q8_0}, {12, 1, 128, DType::f16}}) {
+            SCOPED_TRACE(head_case_name(c) + ", " + std::to_string(teams) + " teams");
+            agree(*by_shuffles.value(), c);
+            const PagedCache cache = filled(c);
+            const std::vector<gpu::Row> rows = edge_rows();
+            const size_t width = qkv_width(cache), y_width = size_t{cache.shape.n_heads} * cache.shape.head_dim;
+            const std::vector<float> qkv = random_floats(width * rows.size(), 5);
+            const std::vector<float> together = attend(*by_shuffles.value(), cache, qkv, rows);
+            EXPECT_TRUE(same_bits(attend(*by_memory.value(), cache, qkv, rows), together));
+            for (size_t r = 0; r < rows.size() && rows[r].live != 0; ++r)
+                EXPECT_TRUE(same_bits(attend(*by_shuffles.value(), cache, std::span(qkv).subspan(r * width, width), {rows[r]}), std::span(together).subspan(r * y_width, y_width))) << "row " << r;
+        }
+    }
+}
+
 // Two siblings at one position and the child of the second, beside the same keys laid out as a plain chain; the branch
 // begins before a split's edge and goes on behind it, its keys lie in any order, and everything else is poison.
 TEST_F(AttentionBits, are_those_of_a_chain_for_every_path_of_a_tree) {
