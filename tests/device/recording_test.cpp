@@ -76,6 +76,36 @@ TEST_F(RecordingTest, RegionsHaveTimesAndNames) {
     }
 }
 
+// A cut within a region goes on with it in the next segment; one between regions opens none.
+TEST_F(RecordingTest, CutsKeepOrderAndRegions) {
+    const std::vector<float> x = random_floats(64, 1);
+    const Buffer from = upload(x), middle = output<float>(64), to = output<float>(64);
+    std::unique_ptr<Recording> recording = new_recording(8);
+    recording->begin_segment("cut");
+    recording->begin_region("one");
+    recording->transfer_barrier();
+    recording->copy(from.view(), middle.view());
+    recording->transfer_barrier();
+    recording->cut();
+    recording->copy(middle.view(), to.view());
+    recording->end_region();
+    recording->cut();
+    recording->begin_region("two");
+    recording->end_region();
+    recording->end_segment();
+    ASSERT_TRUE(recording->finish().ok());
+    EXPECT_EQ(recording->n_segments(), 3u);
+    submit_and_wait(*recording);
+    EXPECT_EQ(floats(to, 64), x);
+    const auto times = recording->region_times();
+    ASSERT_EQ(times.size(), 3u);
+    const char* names[] = {"one", "one", "two"};
+    for (uint32_t i = 0; i < 3; ++i) {
+        EXPECT_STREQ(times[i].name, names[i]);
+        EXPECT_EQ(times[i].segment, i);
+    }
+}
+
 // … as asking llvmpipe for them does.
 TEST_F(RecordingTest, TimesInMemoryDoNotWaitForWhatIsInFlight) {
     Buffer ticks = output<uint64_t>(2);
