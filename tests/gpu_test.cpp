@@ -47,7 +47,7 @@ Tuning tuning_of(Variant variant, const DeviceCaps& caps) {
     if (variant >= Variant::tiles) {
         tuning.prompt_by_rows = false;
         if (variant == Variant::tiles) tuning.matmul_parts = 0;
-        if (variant == Variant::matrices_1) tuning.matmul_parts = std::min(tuning.matmul_parts, 1u);
+        if (variant == Variant::matrices) tuning.matmul_parts *= 2; // one for an f16 cache
         return tuning;
     }
     tuning.wide = false;

@@ -25,7 +25,7 @@ bool may_build(const std::vector<uint32_t>& rows, const std::vector<uint32_t>& b
 }
 } // namespace
 
-Tuning choose_tuning(const DeviceCaps& caps) {
+Tuning choose_tuning(const DeviceCaps& caps, DType cache_dtype) {
     Tuning tuning;
     // One subgroup size for every kernel, or none: shuffles need to know it. NVIDIA and llvmpipe have one size.
     bool one_size = caps.subgroup_size_control || caps.vendor_id == kVendorNvidia || is_llvmpipe(caps);
@@ -70,7 +70,7 @@ Tuning choose_tuning(const DeviceCaps& caps) {
     }
     // The matrix kernel has four subgroups of a known size.
     if (caps.matrix && tuning.subgroup && caps.max_shared_memory_bytes >= 32768 && caps.max_workgroup_invocations >= 4 * tuning.lanes) {
-        tuning.matmul_parts = 2;
+        tuning.matmul_parts = cache_dtype == DType::f32 ? 2 : 1;
         tuning.matrix = caps.matrix;
     }
     tuning.prompt_attention = caps.max_shared_memory_bytes >= 32768;

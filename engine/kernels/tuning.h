@@ -3,6 +3,7 @@
 #pragma once
 
 #include "device/device_caps.h"
+#include "tensor/dtype.h"
 
 #include <string>
 #include <vector>
@@ -15,7 +16,7 @@ struct Tuning {
     uint32_t attention_split = 128; // keys per attention split, a multiple of the page size
     uint32_t attention_teams = 1;   // teams of lanes that share a split's keys, a power of two, where shared memory has room for them
     bool prompt_by_rows = false;    // prompts go through the row family: CPUs have no use for another tile shape
-    uint32_t matmul_parts = 0;      // f16 parts of an activation on matrix units: 2 are as good as f32, 1 is half the work; 0: none
+    uint32_t matmul_parts = 0;      // f16 parts of an activation on matrix units: 2 are as good as f32, 1 is half the work; 0: no units
     DeviceCaps::MatrixTile matrix;  // of the units that they use
     bool prompt_attention = false;  // of prompts by tiles of rows, where prompts do not go by rows; on matrix units if there are any
 
@@ -46,7 +47,8 @@ struct Tuning {
     bool operator==(const Tuning&) const = default;
 };
 
-Tuning choose_tuning(const DeviceCaps& caps);
+// cache_dtype: what prompts are read into. One of 16 bits or fewer rounds K and V as much as one f16 part rounds what they come from.
+Tuning choose_tuning(const DeviceCaps& caps, DType cache_dtype = DType::f16);
 
 // What timing may choose from, ascending. Everything that is not here follows from caps.
 std::vector<uint32_t> outs_choices();

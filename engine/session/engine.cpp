@@ -57,7 +57,7 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineDesc& desc, OpenedModel
         engine->device_ = std::move(device);
     }
     if (desc.adjust_caps) desc.adjust_caps(engine->device_->caps);
-    Tuning tuning = choose_tuning(engine->device_->caps);
+    Tuning tuning = choose_tuning(engine->device_->caps, desc.cache_dtype);
     if (desc.adjust_tuning) desc.adjust_tuning(tuning);
     AUSPEX_TRY(engine->make_kernels(desc, tuning));
     return engine;
