@@ -8,13 +8,15 @@ layout(std430, binding = WEIGHT_BINDING) readonly buffer Weight { WIDE_VEC weigh
 TEXEL_BUFFER(kTexelVecs + WEIGHT_BINDING, weight_texels)
 uvec4 weight_vec(uint at) { return FETCH_VEC(weight, weight_texels, at); }
 
-// row_begin(row, steps): where a row begins, in 16 bytes. load_step(begin, step, steps): a step of the row that begins there.
+// row_begin(row, steps): where a row begins, in 16 bytes. load_step(begin, step, steps): a step of the row that begins there;
+// load_raw_step and scaled_step are its halves, for those who load long before they need it.
 #ifndef QUANT
 const uint kOctets = 1u;
 
 struct WeightStep {
     uvec4 low, high; // f32 takes both
 };
+#define RawStep WeightStep
 
 uint row_begin(uint row, uint steps) { return row_place(row, steps * STEP_VECTORS(FORMAT)); }
 
@@ -25,6 +27,8 @@ WeightStep load_step(uint begin, uint step, uint steps) {
     s.high = FORMAT == kFormatF32 ? weight_vec(at + 1u) : uvec4(0u);
     return s;
 }
+RawStep load_raw_step(uint begin, uint step, uint steps) { return load_step(begin, step, steps); }
+WeightStep scaled_step(RawStep s, uint step) { return s; }
 
 // Elements 0 to 3 (a) and 4 to 7 (b).
 void octet_weights(WeightStep s, uint octet, out vec4 a, out vec4 b) {
@@ -57,8 +61,13 @@ TEXEL_BUFFER(kTexelWords + WEIGHT_BINDING, word_texels)
 uvec2 weight_pair(uint at) { return FETCH_PAIR(weight_pairs, pair_texels, at); }
 uint weight_word(uint at) { return FETCH_WORD(weight_words, word_texels, at); }
 
-struct WeightStep {
+struct RawStep {
     uvec4 low, more_low; // more_low: 8-bit codes
+    uvec2 high;
+    uvec4 scales; // as many words as their kind has
+};
+struct WeightStep {
+    uvec4 low, more_low;
     uvec2 high;
     vec2 scale, min_or_bias; // of a and b; bias = -zero · scale in formats without min
 };
@@ -71,35 +80,38 @@ float half_value(uint h) {
     return (h & 0x8000u) != 0u ? -value : value;
 }
 
-void load_scales(uint first_word, uint step, out vec2 scale, out vec2 least) {
+uvec4 load_scales(uint first_word, uint step) {
+    if (kScaleKind == kScalesHalf) return uvec4(weight_word(first_word + step / 2u), 0u, 0u, 0u);
+    if (kScaleKind == kScalesPair) return uvec4(weight_word(first_word + step), 0u, 0u, 0u);
+    if (kScaleKind == kScalesPacked) return weight_vec(first_word / 4u + step / 8u);
+    uint head = first_word + step / 8u * 5u;
+    return uvec4(weight_word(head), weight_word(head + 1u + step % 8u / 2u), 0u, 0u);
+}
+
+void decode_scales(uvec4 words, uint step, out vec2 scale, out vec2 least) {
     uint s = step % 8u;
     if (kScaleKind == kScalesHalf) {
-        uint word = weight_word(first_word + step / 2u);
-        scale = vec2(half_value((step & 1u) != 0u ? word >> 16 : word & 0xffffu));
+        scale = vec2(half_value((step & 1u) != 0u ? words.x >> 16 : words.x & 0xffffu));
         least = vec2(0.0);
     } else if (kScaleKind == kScalesPair) {
-        uint word = weight_word(first_word + step);
-        scale = vec2(half_value(word & 0xffffu));
-        least = vec2(-half_value(word >> 16));
+        scale = vec2(half_value(words.x & 0xffffu));
+        least = vec2(-half_value(words.x >> 16));
     } else if (kScaleKind == kScalesPacked) {
-        uvec4 head = weight_vec(first_word / 4u + step / 8u);
-        precise vec2 product = vec2(half_value(head.x & 0xffffu), half_value(head.x >> 16)) *
-                               vec2(float((head.y >> (4u * s) & 15u) | (head.w >> (2u * s) & 3u) << 4),
-                                    float((head.z >> (4u * s) & 15u) | (head.w >> (16u + 2u * s) & 3u) << 4));
+        precise vec2 product = vec2(half_value(words.x & 0xffffu), half_value(words.x >> 16)) *
+                               vec2(float((words.y >> (4u * s) & 15u) | (words.w >> (2u * s) & 3u) << 4),
+                                    float((words.z >> (4u * s) & 15u) | (words.w >> (16u + 2u * s) & 3u) << 4));
         scale = product.xx;
         least = product.yy;
     } else {
-        uint head = first_word + step / 8u * 5u;
-        uint d = weight_word(head);
-        uint codes = weight_word(head + 1u + s / 2u) >> (16u * (s & 1u));
+        uint codes = words.y >> (16u * (s & 1u));
         if (kScaleKind == kScalesSigned) {
-            precise vec2 product = half_value(d & 0xffffu) * vec2(float(bitfieldExtract(int(codes), 0, 8)),
-                                                                  float(bitfieldExtract(int(codes), 8, 8)));
+            precise vec2 product = half_value(words.x & 0xffffu) * vec2(float(bitfieldExtract(int(codes), 0, 8)),
+                                                                        float(bitfieldExtract(int(codes), 8, 8)));
             scale = product;
             least = vec2(0.0);
         } else {
-            precise vec2 product = half_value(d & 0xffffu) * vec2(float(codes & 15u), float(codes >> 8 & 15u));
-            precise vec2 least_product = half_value(d >> 16) * vec2(float(codes >> 4 & 15u), float(codes >> 12 & 15u));
+            precise vec2 product = half_value(words.x & 0xffffu) * vec2(float(codes & 15u), float(codes >> 8 & 15u));
+            precise vec2 least_product = half_value(words.x >> 16) * vec2(float(codes >> 4 & 15u), float(codes >> 12 & 15u));
             scale = product;
             least = least_product;
         }
@@ -108,8 +120,8 @@ void load_scales(uint first_word, uint step, out vec2 scale, out vec2 least) {
 
 uint row_begin(uint row, uint steps) { return row * QUANTIZED_VECTORS(FORMAT, steps); }
 
-WeightStep load_step(uint begin, uint step, uint steps) {
-    WeightStep s;
+RawStep load_raw_step(uint begin, uint step, uint steps) {
+    RawStep s;
     s.more_low = uvec4(0u);
     s.high = uvec2(0u);
     if (kLowBits == 8u) {
@@ -123,10 +135,21 @@ WeightStep load_step(uint begin, uint step, uint steps) {
     uint high = begin + HIGH_PLANE(FORMAT, steps);
     if (kHighBits == 1u) s.high.x = weight_word(4u * high + step);
     if (kHighBits == 2u) s.high = weight_pair(2u * high + step);
-    load_scales(4u * (begin + SCALE_PLANE(FORMAT, steps)), step, s.scale, s.min_or_bias);
+    s.scales = load_scales(4u * (begin + SCALE_PLANE(FORMAT, steps)), step);
+    return s;
+}
+
+WeightStep scaled_step(RawStep raw, uint step) {
+    WeightStep s;
+    s.low = raw.low;
+    s.more_low = raw.more_low;
+    s.high = raw.high;
+    decode_scales(raw.scales, step, s.scale, s.min_or_bias);
     if (kZeroCode != 0u) s.min_or_bias = -float(kZeroCode) * s.scale; // exact: zero is a power of two
     return s;
 }
+
+WeightStep load_step(uint begin, uint step, uint steps) { return scaled_step(load_raw_step(begin, step, steps), step); }
 
 vec4 bytes_of(uint word) {
     return vec4(float(word & 0xffu), float(word >> 8 & 0xffu), float(word >> 16 & 0xffu), float(word >> 24));

@@ -1,6 +1,7 @@
 // matmul on matrix units (GL_KHR_cooperative_matrix): weights and activations as sums of f16, products summed in f32. Four
-// subgroups share a tile of rows and outputs, each takes a quarter, slab by slab of k through shared memory. Sums run over k
-// in order whatever the tile, so its shape changes no bit. Grid as matmul's. Built by hand: shaders/README.md.
+// subgroups share a tile of rows and outputs, each takes a quarter, slab by slab of k through shared memory; the next slab is on
+// its way from memory meanwhile. Sums run over k in order whatever the tile, so its shape changes no bit. Grid as matmul's. Built
+// by hand: shaders/README.md.
 //
 // Errors. A product of f32 x and w must come out as good as f32 arithmetic (unit 2^-24) makes a sum of hundreds of them,
 // which the tests hold every prompt kernel to; one f16 rounding (2^-11) is a thousand times too coarse. So
@@ -28,8 +29,8 @@ layout(constant_id = 3) const uint M = 16; // rows, outputs and k of the device'
 layout(constant_id = 4) const uint N = 16;
 layout(constant_id = 5) const uint K = 16;
 layout(constant_id = 6) const uint PARTS = 2; // of x; 1 halves the work and rounds x to f16
-layout(constant_id = 7) const uint OWN_ROWS = 32; // of a subgroup: multiples of M and N, at most 32 and
-layout(constant_id = 8) const uint OWN_OUTS = 64; // 64, or 32 where a weight has two parts
+layout(constant_id = 7) const uint OWN_ROWS = 32; // of a subgroup: multiples of M and N, of which
+layout(constant_id = 8) const uint OWN_OUTS = 64; // matrix_shared_bytes fit into shared memory
 #define WEIGHT_BINDING kMatmulWeight
 #include "include/weight.glsl"
 #include "include/halves.glsl"
@@ -41,16 +42,48 @@ layout(std430, binding = kMatmulY) buffer Y { float y[]; };
 const uint W_PARTS = FORMAT == kFormatF16 || FORMAT == kFormatBf16 ? 1u : PARTS;
 const uint ROWS = 2u * OWN_ROWS;
 const uint OUTS = 2u * OWN_OUTS;
-const uint DEPTH = kHalvesBlock;     // k per slab
-const uint STRIDE = DEPTH / 4u + 2u; // f16vec4 from row to row: 16-byte aligned, and 8 rows lie in different banks
-const uint STEPS = 4u / kOctets;     // of a weight row per slab
+const uint DEPTH = kHalvesBlock; // k per slab
+const uint STRIDE = kMatrixStride;
+const uint EIGHTS = DEPTH / 8u;
 const float W_SCALE = FORMAT == kFormatF16 ? 1.0 : 64.0;
 
 shared f16vec4 x_slab[PARTS * ROWS * STRIDE];   // (part, row, k)
 shared f16vec4 w_slab[W_PARTS * OUTS * STRIDE]; // (part, output, k)
 shared float results[4u * M * N];               // (subgroup, row, output)
 
-void put_w(uint o, uint k, vec4 four) {
+// A slab is so many items, which invocations take in turns: 8 k of a part of a row of x; OCTETS of a step of a row of weights.
+const uint THREADS = gl_WorkGroupSize.x;
+const uint STEPS = 4u / kOctets; // of a weight row
+const uint OCTETS = kOctets == 1u ? 1u : 2u;
+const uint X_ITEMS = ROWS * PARTS * EIGHTS;
+const uint W_ITEMS = OUTS * EIGHTS / OCTETS;
+const uint X_TURNS = (X_ITEMS + THREADS - 1u) / THREADS;
+const uint W_TURNS = (W_ITEMS + THREADS - 1u) / THREADS;
+// An invocation's items of the next slab, as they come from memory: nobody waits for them before store_slab.
+uvec4 next_x[X_TURNS];
+RawStep next_w[W_TURNS];
+
+uint item_of(uint turn) { return turn * THREADS + gl_LocalInvocationID.x; }
+uint x_row(uint item) { return item / (EIGHTS * PARTS); }
+uint x_part(uint item) { return item / EIGHTS % PARTS; }
+uint w_out(uint item) { return kOctets == 1u ? item / STEPS : item % OUTS; }
+uint w_step(uint item, uint step0) { return kOctets == 1u ? step0 + item % STEPS : step0; }
+uint w_octet(uint item) { return kOctets == 1u ? 0u : item / OUTS * OCTETS; }
+
+// Instead of what lies behind the last row, output or step, the last one is read.
+void load_slab(uint step0, uint x_stride, uint part_stride) {
+    uint row0 = gl_WorkGroupID.x * ROWS, out0 = gl_WorkGroupID.y * OUTS, first = x_of_a(step0, 0u) / 2u;
+    [[unroll]] for (uint turn = 0u; turn < X_TURNS; ++turn) {
+        uint item = item_of(turn), row = min(row0 + x_row(item), args.n_rows - 1u);
+        next_x[turn] = x[row * x_stride + x_part(item) * part_stride + first + item % EIGHTS];
+    }
+    [[unroll]] for (uint turn = 0u; turn < W_TURNS; ++turn) {
+        uint item = item_of(turn), row = min(out0 + w_out(item), args.n_out - 1u);
+        next_w[turn] = load_raw_step(row_begin(row, args.k_steps), min(w_step(item, step0), args.k_steps - 1u), args.k_steps);
+    }
+}
+
+void store_w(uint o, uint k, vec4 four) {
     precise vec4 scaled = four * W_SCALE;
     f16vec4 high, low;
     split_into_halves(scaled, high, low);
@@ -58,8 +91,39 @@ void put_w(uint o, uint k, vec4 four) {
     if (W_PARTS == 2u) w_slab[(OUTS + o) * STRIDE + k / 4u] = low;
 }
 
+// Zeros for a step behind the row.
+void store_octet(uint o, WeightStep w, uint step, uint octet, uint step0) {
+    uint at_a = 4u * (x_of_a(step, octet) - x_of_a(step0, 0u)), at_b = 4u * (x_of_b(step, octet) - x_of_a(step0, 0u));
+    bool is_behind = step >= args.k_steps;
+    if (FORMAT == kFormatF16) {
+        w_slab[o * STRIDE + at_a / 4u] = is_behind ? f16vec4(0.0) : halves_of(w.low.x, w.low.y);
+        w_slab[o * STRIDE + at_b / 4u] = is_behind ? f16vec4(0.0) : halves_of(w.low.z, w.low.w);
+        return;
+    }
+    vec4 a, b;
+    octet_weights(w, octet, a, b);
+    store_w(o, at_a, is_behind ? vec4(0.0) : a);
+    store_w(o, at_b, is_behind ? vec4(0.0) : b);
+}
+
+void store_slab(uint step0) {
+    [[unroll]] for (uint turn = 0u; turn < X_TURNS; ++turn) {
+        uint item = item_of(turn), at = (x_part(item) * ROWS + x_row(item)) * STRIDE + 2u * (item % EIGHTS);
+        if (item < X_ITEMS) {
+            x_slab[at] = halves_of(next_x[turn].x, next_x[turn].y);
+            x_slab[at + 1u] = halves_of(next_x[turn].z, next_x[turn].w);
+        }
+    }
+    [[unroll]] for (uint turn = 0u; turn < W_TURNS; ++turn) {
+        uint item = item_of(turn), step = w_step(item, step0);
+        if (item < W_ITEMS) {
+            WeightStep w = scaled_step(next_w[turn], step);
+            [[unroll]] for (uint j = 0u; j < OCTETS; ++j) store_octet(w_out(item), w, step, w_octet(item) + j, step0);
+        }
+    }
+}
+
 void main() {
-    uint id = gl_LocalInvocationID.x, n_threads = gl_WorkGroupSize.x;
     uint row0 = gl_WorkGroupID.x * ROWS, out0 = gl_WorkGroupID.y * OUTS;
     uint own_row0 = gl_SubgroupID % 2u * OWN_ROWS, own_out0 = gl_SubgroupID / 2u * OWN_OUTS;
     uint k_padded = 8u * kOctets * args.k_steps;
@@ -69,40 +133,11 @@ void main() {
     [[unroll]] for (uint i = 0u; i < (OWN_ROWS / M) * (OWN_OUTS / N); ++i)
         acc[i] = coopmat<float, gl_ScopeSubgroup, M, N, gl_MatrixUseAccumulator>(0.0);
 
+    load_slab(0u, x_stride, part_stride);
     for (uint step0 = 0u; step0 < args.k_steps; step0 += STEPS) {
-        uint k0 = 4u * x_of_a(step0, 0u);
-        for (uint i = id; i < ROWS * PARTS * (DEPTH / 8u); i += n_threads) {
-            uint eight = i % (DEPTH / 8u), part = i / (DEPTH / 8u) % PARTS, r = i / (DEPTH / 8u * PARTS);
-            uvec4 bits = x[min(row0 + r, args.n_rows - 1u) * x_stride + part * part_stride + k0 / 8u + eight];
-            uint at = (part * ROWS + r) * STRIDE + 2u * eight;
-            x_slab[at] = halves_of(bits.x, bits.y);
-            x_slab[at + 1u] = halves_of(bits.z, bits.w);
-        }
-        for (uint i = id; i < OUTS * 2u; i += n_threads) { // two octets of a row of weights
-            uint o = kOctets == 1u ? i / 2u : i % OUTS;
-            uint pair = kOctets == 1u ? i % 2u : i / OUTS;
-            for (uint j = 0u; j < 2u; ++j) {
-                uint step = kOctets == 1u ? step0 + 2u * pair + j : step0;
-                uint octet = kOctets == 1u ? 0u : 2u * pair + j;
-                uint at_a = 4u * x_of_a(step, octet) - k0, at_b = 4u * x_of_b(step, octet) - k0;
-                if (step >= args.k_steps) { // behind the row
-                    put_w(o, at_a, vec4(0.0));
-                    put_w(o, at_b, vec4(0.0));
-                    continue;
-                }
-                WeightStep w = load_step(row_begin(min(out0 + o, args.n_out - 1u), args.k_steps), step, args.k_steps);
-                if (FORMAT == kFormatF16) {
-                    w_slab[o * STRIDE + at_a / 4u] = halves_of(w.low.x, w.low.y);
-                    w_slab[o * STRIDE + at_b / 4u] = halves_of(w.low.z, w.low.w);
-                } else {
-                    vec4 a, b;
-                    octet_weights(w, octet, a, b);
-                    put_w(o, at_a, a);
-                    put_w(o, at_b, b);
-                }
-            }
-        }
+        store_slab(step0);
         barrier();
+        if (step0 + STEPS < args.k_steps) load_slab(step0 + STEPS, x_stride, part_stride);
         if (row0 + own_row0 < args.n_rows) {
             for (uint k = 0u; k < DEPTH; k += K) {
                 coopmat<float16_t, gl_ScopeSubgroup, M, K, gl_MatrixUseA> high[OWN_ROWS / M], low[OWN_ROWS / M];
