@@ -6,8 +6,6 @@
 #include "kernels/shards.h"
 #include "shared/matmul_args.h"
 
-#include <algorithm>
-
 namespace auspex {
 
 void record_matmul(Recorder& to, const Tensor& weight, BufferView x, BufferView y, uint32_t n_rows, uint32_t y_stride, bool add,
@@ -19,8 +17,8 @@ void record_matmul(Recorder& to, const Tensor& weight, BufferView x, BufferView 
     uint32_t rows = gpu::kMatmulTile, outs = gpu::kMatmulTile; // of a workgroup
     if (tuning.matmul_parts > 0) {
         id.shader = is_quantized(weight.dtype) ? "matmul_matrix.quant" : "matmul_matrix";
-        const bool one_part = tuning.matmul_parts == 1 || weight.dtype == DType::f16 || weight.dtype == DType::bf16;
-        const uint32_t own_outs = std::max(tuning.matrix.n, one_part ? tuning.matrix_outs : tuning.matrix_outs / 2);
+        const uint32_t weight_parts = weight.dtype == DType::f16 || weight.dtype == DType::bf16 ? 1 : tuning.matmul_parts;
+        const uint32_t own_outs = matrix_outs_of(tuning, weight_parts, to.kernels.device().caps);
         id.constants = {4 * tuning.lanes, layout, adds, tuning.matrix.m, tuning.matrix.n, tuning.matrix.k, tuning.matmul_parts, tuning.matrix_rows, own_outs};
         id.full_subgroups = true;
         rows = 2 * tuning.matrix_rows;

@@ -1,6 +1,8 @@
 // The tables. Every workaround names what it is for.
 #include "kernels/tuning.h"
 
+#include "shared/matmul_args.h"
+
 #include <algorithm>
 #include <bit>
 #include <functional>
@@ -14,7 +16,7 @@ bool is_llvmpipe(const DeviceCaps& caps) {
     return caps.driver_id == VK_DRIVER_ID_MESA_LLVMPIPE;
 }
 
-bool has(const std::vector<uint32_t>& list, uint32_t value) {
+template <typename T> bool has(const std::vector<T>& list, T value) {
     return std::find(list.begin(), list.end(), value) != list.end();
 }
 
@@ -99,7 +101,38 @@ std::vector<uint32_t> vocab_threads_choices(const DeviceCaps& caps) {
     return choices;
 }
 
+std::vector<uint32_t> attention_rows_choices() {
+    return {1, 2, 4, 8};
+}
+
+namespace {
+bool fits(const Tuning& t, uint32_t weight_parts, MatrixTile tile, const DeviceCaps& caps) {
+    return gpu::matrix_shared_bytes(t.matmul_parts, weight_parts, tile.rows, tile.outs, t.matrix.m, t.matrix.n) <= caps.max_shared_memory_bytes;
+}
+} // namespace
+
+uint32_t matrix_outs_of(const Tuning& tuning, uint32_t weight_parts, const DeviceCaps& caps) {
+    uint32_t outs = tuning.matrix_outs;
+    while (outs > tuning.matrix.n && !fits(tuning, weight_parts, {tuning.matrix_rows, outs}, caps)) outs /= 2;
+    return outs;
+}
+
+std::vector<MatrixTile> matrix_tile_choices(const Tuning& base, const DeviceCaps& caps) {
+    if (base.matmul_parts == 0 || base.prompt_by_rows) return {};
+    // More rows or outputs read less of shared memory for a product; fewer make more workgroups of a short prompt.
+    std::vector<MatrixTile> choices = {{32, 32}, {32, 64}, {64, 32}, {64, 64}};
+    std::erase_if(choices, [&](MatrixTile tile) {
+        Tuning tuning = base;
+        tuning.matrix_rows = tile.rows;
+        tuning.matrix_outs = tile.outs;
+        return tile.rows % base.matrix.m != 0 || tile.outs % base.matrix.n != 0 || !fits(base, 1, tile, caps) ||
+               !fits(base, base.matmul_parts, {tile.rows, matrix_outs_of(tuning, base.matmul_parts, caps)}, caps);
+    });
+    return choices;
+}
+
 bool may_choose(const Tuning& tuning, const Tuning& base, const DeviceCaps& caps) {
+    const MatrixTile tile = {tuning.matrix_rows, tuning.matrix_outs};
     Tuning rest = tuning; // with base's choices
     rest.wide = base.wide;
     rest.texels = base.texels;
@@ -111,13 +144,18 @@ bool may_choose(const Tuning& tuning, const Tuning& base, const DeviceCaps& caps
     rest.matvec_rows = base.matvec_rows;
     rest.matvec_quant_rows = base.matvec_quant_rows;
     rest.vocab_threads = base.vocab_threads;
+    rest.attention_rows = base.attention_rows;
+    rest.matrix_rows = base.matrix_rows;
+    rest.matrix_outs = base.matrix_outs;
     return rest == base && (base.wide || !tuning.wide) && (base.wide || !tuning.texels) &&
            (tuning.matvec_teams == base.matvec_teams || has(teams_choices(base, caps), tuning.matvec_teams)) &&
            (tuning.matvec_outs == base.matvec_outs || has(outs_choices(), tuning.matvec_outs)) &&
            (tuning.matvec_many_outs == base.matvec_many_outs || has(outs_choices(), tuning.matvec_many_outs)) &&
            (tuning.matvec_ahead == base.matvec_ahead || has(ahead_choices(), tuning.matvec_ahead)) &&
            may_build(tuning.matvec_rows, base.matvec_rows) && may_build(tuning.matvec_quant_rows, base.matvec_quant_rows) &&
-           (tuning.vocab_threads == base.vocab_threads || has(vocab_threads_choices(caps), tuning.vocab_threads));
+           (tuning.vocab_threads == base.vocab_threads || has(vocab_threads_choices(caps), tuning.vocab_threads)) &&
+           (tuning.attention_rows == base.attention_rows || has(attention_rows_choices(), tuning.attention_rows)) &&
+           (tile == MatrixTile{base.matrix_rows, base.matrix_outs} || has(matrix_tile_choices(base, caps), tile));
 }
 
 std::string Tuning::sizes() const {
@@ -130,8 +168,10 @@ std::string Tuning::sizes() const {
     const std::string loops = wide ? (texels ? "wide, by texels" : "wide")
                                    : outs + " x " + std::to_string(matvec_teams) + " teams, " + std::to_string(matvec_ahead) + " steps at once";
     const std::string blocks = matvec_rows == matvec_quant_rows ? "" : "; of blocks" + list(matvec_quant_rows);
+    const bool has_matrices = matmul_parts > 0 && !prompt_by_rows;
     return loops + (norm_stage ? "; norms as stages" : "; norms within") + "; rows" + list(matvec_rows) + blocks + "; vocabulary by " +
-           std::to_string(vocab_threads);
+           std::to_string(vocab_threads) + "; attention by " + std::to_string(attention_rows) + (attention_rows == 1 ? " row" : " rows") +
+           (has_matrices ? "; matrix tiles of " + std::to_string(matrix_rows) + " x " + std::to_string(matrix_outs) : "");
 }
 
 std::string Tuning::numerics_id() const {

@@ -38,7 +38,7 @@ struct Tuning {
     uint32_t vocab_threads = 256;             // invocations per workgroup of what only counts or compares logits: 8 to 256
     bool copies_times = false;                // timestamps of turns come by memory: asking for them waits for what is in flight
 
-    uint32_t matrix_rows = 32;                // rows and outputs of a subgroup on matrix units
+    uint32_t matrix_rows = 32;                // rows and outputs of a subgroup on matrix units; see matrix_outs_of
     uint32_t matrix_outs = 64;
 
     std::string numerics_id() const;
@@ -50,11 +50,21 @@ struct Tuning {
 // cache_dtype: what prompts are read into. One of 16 bits or fewer rounds K and V as much as one f16 part rounds what they come from.
 Tuning choose_tuning(const DeviceCaps& caps, DType cache_dtype = DType::f16);
 
+// matrix_rows, matrix_outs.
+struct MatrixTile {
+    uint32_t rows, outs;
+    bool operator==(const MatrixTile&) const = default;
+};
+// matrix_outs for weights of so many f16 parts: halved until their slabs fit into a device's shared memory.
+uint32_t matrix_outs_of(const Tuning& tuning, uint32_t weight_parts, const DeviceCaps& caps);
+
 // What timing may choose from, ascending. Everything that is not here follows from caps.
 std::vector<uint32_t> outs_choices();
 std::vector<uint32_t> ahead_choices();
 std::vector<uint32_t> teams_choices(const Tuning& base, const DeviceCaps& caps);
 std::vector<uint32_t> vocab_threads_choices(const DeviceCaps& caps);
+std::vector<uint32_t> attention_rows_choices();
+std::vector<MatrixTile> matrix_tile_choices(const Tuning& base, const DeviceCaps& caps); // none where prompts do without matrix units
 // Whether `tuning` differs from `base` (choose_tuning's) in such choices only; its row counts are some of base's, 1 among
 // them or a single one.
 bool may_choose(const Tuning& tuning, const Tuning& base, const DeviceCaps& caps);

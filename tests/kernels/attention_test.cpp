@@ -114,6 +114,28 @@ TEST_F(AttentionBits, of_several_teams_are_right_and_their_own) {
     }
 }
 
+// Tiles of one row up to all of them: a chain over a split's edge, and behind it another slot's.
+TEST_F(AttentionBits, do_not_depend_on_how_many_rows_share_what_is_read) {
+    for (const HeadCase& c : {HeadCase{2, 2, 64, DType::f16}, HeadCase{3, 2, 32, DType::f32}, HeadCase{1, 2, 64, DType::q8_0}}) {
+        const PagedCache cache = filled(c);
+        std::vector<gpu::Row> rows;
+        for (uint32_t p = 124; p < 131; ++p) rows.push_back(plain_row(0, 0, p));
+        for (uint32_t p = 36; p < 39; ++p) rows.push_back(plain_row(0, 1, p));
+        const std::vector<float> qkv = random_floats(qkv_width(cache) * rows.size(), 8);
+        for (Variant variant : {Variant::native, Variant::shuffles}) {
+            const std::vector<float> native = attend(kernels(variant), cache, qkv, rows);
+            for (uint32_t together : attention_rows_choices()) {
+                Tuning tuning = kernels(variant).tuning();
+                tuning.attention_rows = together;
+                EXPECT_EQ(attention_tile_rows(tuning, 16), together);
+                auto library = KernelLibrary::create(device(), tuning, "");
+                ASSERT_TRUE(library.ok());
+                EXPECT_TRUE(same_bits(attend(*library.value(), cache, qkv, rows), native)) << head_case_name(c) << variant_name(variant) << ", " << together;
+            }
+        }
+    }
+}
+
 // Two siblings at one position and the child of the second, beside the same keys laid out as a plain chain; the branch
 // begins before a split's edge and goes on behind it, its keys lie in any order, and everything else is poison.
 TEST_F(AttentionBits, are_those_of_a_chain_for_every_path_of_a_tree) {

@@ -1,6 +1,7 @@
-// Which kernels prompts go through follows from a device's caps, and the numerics id says so.
+// Which kernels prompts go through follows from a device's caps, and the numerics id says so; what timing may choose fits the device.
 #include "kernels/tuning.h"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 
 namespace auspex {
@@ -45,6 +46,54 @@ TEST(Tuning, sends_prompts_to_the_best_units_a_device_has) {
     caps = desktop_gpu();
     caps.type = VK_PHYSICAL_DEVICE_TYPE_CPU;
     EXPECT_EQ(choose_tuning(caps).numerics_id(), "n1-l32-s128-r");
+}
+
+// Bytes of slabs of 32 k, padded to 40 halves, of a workgroup's rows and outputs, and of four tiles of sums.
+uint32_t shared_bytes(uint32_t x_parts, uint32_t weight_parts, uint32_t rows, uint32_t outs, uint32_t results) {
+    return x_parts * 2 * rows * 80 + weight_parts * 2 * outs * 80 + 4 * results * 4;
+}
+
+TEST(Tuning, offers_matrix_tiles_that_fit_into_shared_memory) {
+    DeviceCaps caps = desktop_gpu();
+    const Tuning base = choose_tuning(caps);
+    EXPECT_EQ(matrix_tile_choices(base, caps), (std::vector<MatrixTile>{{32, 32}, {32, 64}, {64, 32}, {64, 64}}));
+    for (uint32_t bytes : {32768u, 34815u, 34816u, 49152u, 65536u})
+        for (uint32_t parts : {1u, 2u})
+            for (uint32_t edge : {8u, 16u}) {
+                caps.max_shared_memory_bytes = bytes;
+                caps.matrix = {edge, edge, edge};
+                Tuning tuning = choose_tuning(caps);
+                tuning.matmul_parts = parts;
+                const std::vector<MatrixTile> tiles = matrix_tile_choices(tuning, caps);
+                EXPECT_NE(std::find(tiles.begin(), tiles.end(), MatrixTile{tuning.matrix_rows, tuning.matrix_outs}), tiles.end()) << "the default";
+                const bool large_fits = shared_bytes(parts, 1, 64, 64, edge * edge) <= bytes;
+                EXPECT_EQ(std::find(tiles.begin(), tiles.end(), MatrixTile{64, 64}) != tiles.end(), large_fits) << bytes << ", " << parts << ", " << edge;
+                for (const MatrixTile& tile : tiles) {
+                    tuning.matrix_rows = tile.rows;
+                    tuning.matrix_outs = tile.outs;
+                    EXPECT_EQ(matrix_outs_of(tuning, 1, caps), tile.outs);
+                    const uint32_t outs = matrix_outs_of(tuning, parts, caps); // of block formats and f32
+                    EXPECT_LE(shared_bytes(parts, parts, tile.rows, outs, edge * edge), bytes);
+                    EXPECT_EQ(outs % edge, 0u);
+                    EXPECT_TRUE(outs == tile.outs || shared_bytes(parts, parts, tile.rows, 2 * outs, edge * edge) > bytes) << "halved for nothing";
+                }
+            }
+    Tuning without = base;
+    without.matmul_parts = 0;
+    EXPECT_TRUE(matrix_tile_choices(without, desktop_gpu()).empty());
+    without = base;
+    without.prompt_by_rows = true;
+    EXPECT_TRUE(matrix_tile_choices(without, desktop_gpu()).empty());
+}
+
+TEST(Tuning, names_what_timing_chooses) {
+    Tuning tuning = choose_tuning(desktop_gpu());
+    EXPECT_NE(tuning.sizes().find("; attention by 1 row; matrix tiles of 32 x 64"), std::string::npos) << tuning.sizes();
+    tuning.attention_rows = 4;
+    tuning.matrix_outs = 32;
+    EXPECT_NE(tuning.sizes().find("; attention by 4 rows; matrix tiles of 32 x 32"), std::string::npos) << tuning.sizes();
+    tuning.prompt_by_rows = true;
+    EXPECT_EQ(tuning.sizes().find("matrix"), std::string::npos) << tuning.sizes();
 }
 
 } // namespace

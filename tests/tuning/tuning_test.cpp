@@ -11,6 +11,7 @@
 #include "test_shaders.h"
 
 #include <filesystem>
+#include <set>
 
 namespace auspex {
 namespace {
@@ -151,9 +152,9 @@ TEST(Tuning, choices_change_no_bit) {
     ASSERT_TRUE(untuned);
     const Story expected = tell(*untuned, 0);
     expect_same(*untuned, tell(*untuned, 3), expected);
-    for (const json& choice : {json{{"wide", false}, {"outs", 16}, {"many_outs", 4}, {"teams", 2}, {"ahead", 4}, {"rows", {1, 8}}, {"vocab_threads", 64}},
+    for (const json& choice : {json{{"wide", false}, {"outs", 16}, {"many_outs", 4}, {"teams", 2}, {"ahead", 4}, {"rows", {1, 8}}, {"vocab_threads", 64}, {"attention_rows", 2}},
                                json{{"texels", untuned->tuning().wide && !untuned->tuning().texels}, {"norm_stage", !untuned->tuning().norm_stage}, {"outs", untuned->tuning().matvec_outs},
-                                    {"rows", {1, 2, 8, 16}}, {"block_rows", {1, 8}}}}) {
+                                    {"rows", {1, 2, 8, 16}}, {"block_rows", {1, 8}}, {"attention_rows", 1}}}) {
         Folder folder("choice");
         json kept = json::parse(kept_text());
         kept["entries"][0].update(choice);
@@ -163,6 +164,7 @@ TEST(Tuning, choices_change_no_bit) {
         EXPECT_TRUE(tuned->device_tuning().is_from_store) << choice;
         EXPECT_EQ(tuned->tuning().matvec_rows, choice["rows"].get<std::vector<uint32_t>>());
         EXPECT_EQ(tuned->tuning().matvec_outs, choice["outs"].get<uint32_t>());
+        EXPECT_EQ(tuned->tuning().attention_rows, choice["attention_rows"].get<uint32_t>());
         expect_same(*tuned, tell(*tuned, 0), expected);
         expect_same(*tuned, tell(*tuned, 3), expected);
     }
@@ -229,12 +231,47 @@ EngineDesc as_gpu(const std::string& folder, TuningMode mode) {
     return desc;
 }
 
+// The candidate of a knob that was chosen, of so many that must all have been timed.
+std::string chosen_of(const DeviceTuning& tuned, const std::string& knob, size_t n_candidates) {
+    std::string chosen;
+    size_t n = 0, n_chosen = 0;
+    for (const KnobTime& time : tuned.times) {
+        if (time.knob != knob) continue;
+        ++n;
+        EXPECT_GT(time.ms, 0) << knob << " " << time.candidate;
+        if (time.is_chosen) chosen = time.candidate;
+        n_chosen += time.is_chosen;
+    }
+    EXPECT_EQ(n, n_candidates) << knob;
+    EXPECT_EQ(n_chosen, n > 0 ? 1u : 0u) << knob;
+    return chosen;
+}
+
 TEST(Tuning, first_use_measures_once) {
     Folder folder("auto");
     EngineDesc desc = as_gpu(folder.path.string(), TuningMode::automatic);
     desc.tuning_limits.once_ms = 300'000; // it is a slow one
+    std::set<uint32_t> attention_rows;    // that kernels were made for
+    std::set<std::pair<uint32_t, uint32_t>> tiles, all_tiles;
+    desc.adjust_kernels = [&](KernelLibrary& kernels) {
+        attention_rows.insert(kernels.tuning().attention_rows);
+        tiles.insert({kernels.tuning().matrix_rows, kernels.tuning().matrix_outs});
+    };
     auto first = make_engine(desc);
     ASSERT_TRUE(first);
+    desc.adjust_kernels = nullptr;
+    if (const DeviceTuning& tuned = first->device_tuning(); tuned.is_timed) {
+        EXPECT_EQ(chosen_of(tuned, "attention rows", attention_rows_choices().size()), std::to_string(tuned.tuning.attention_rows));
+        EXPECT_EQ(attention_rows, (std::set<uint32_t>{1, 2, 4, 8}));
+        const std::vector<MatrixTile> choices = matrix_tile_choices(tuned.tuning, first->device().caps);
+        EXPECT_EQ(choices.empty(), tuned.tuning.matmul_parts == 0);
+        for (const MatrixTile& tile : choices) all_tiles.insert({tile.rows, tile.outs});
+        const std::string tile = std::to_string(tuned.tuning.matrix_rows) + " x " + std::to_string(tuned.tuning.matrix_outs);
+        EXPECT_EQ(chosen_of(tuned, "matrix tile", choices.size()), choices.empty() ? "" : tile);
+        if (!choices.empty()) {
+            EXPECT_EQ(tiles, all_tiles);
+        }
+    }
     EXPECT_EQ(first->device_tuning().rows, RowCounts::agree);
     EXPECT_TRUE(first->device_tuning().is_kept && !first->device_tuning().is_from_store);
     EXPECT_EQ(first->device_tuning().is_timed, first->device().caps.timestamp_period_ns > 0);
@@ -310,6 +347,9 @@ TEST(Tuning, hostile_files_are_ignored) {
         {"teams", {0, 3, 16, 1u << 20, -1, "1", true}},
         {"ahead", {0, 3, 8, 1u << 20, -1, 1.5, "2", nullptr}},
         {"vocab_threads", {0, 7, 512, -8, 1.5, nullptr}},
+        {"attention_rows", {0, 3, 16, -1, 1.5, "1", nullptr}},
+        {"matrix_rows", {0, 1, 48, 128, -32, 1.5, "32", nullptr}},
+        {"matrix_outs", {0, 1, 48, 128, -64, 1.5, "64", nullptr}},
         {"rows", {json::array(), 1, {2, 4}, {1, 1}, {4, 1}, {1, 9}, {0}, {32}, {1, -2}, {1, "2"}, {1, 2.5}, long_list, nullptr}},
         {"block_rows", {json::array(), {1, 3}, {2, 4}, {8, 1}, {64}, long_list}},
         {"wide", {1, 0, "true", nullptr}},
@@ -380,6 +420,37 @@ TEST(Tuning, only_bit_neutral_sizes_may_be_chosen) {
     EXPECT_FALSE(may([](Tuning& t) { t.pinned_subgroup_size = 64; }));
     EXPECT_FALSE(may([](Tuning& t) { t.attention_combines = !t.attention_combines; }));
     EXPECT_FALSE(may([](Tuning& t) { t.matmul_parts = 1; }));
+    EXPECT_TRUE(may([](Tuning& t) { t.attention_rows = 8; }));
+    EXPECT_FALSE(may([](Tuning& t) { t.attention_rows = 3; }));
+    EXPECT_FALSE(may([](Tuning& t) { t.matrix_outs = 32; })) << "there are no matrix units";
+}
+
+// Of a device with matrix units, whatever this one has.
+TEST(Tuning, every_matrix_tile_is_kept_where_it_fits) {
+    Folder folder("tiles");
+    const TuningStore store(folder.path.string());
+    DeviceCaps caps;
+    caps.type = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
+    caps.subgroup_size = caps.subgroup_size_min = caps.subgroup_size_max = 32;
+    caps.subgroup_size_control = caps.subgroup_shuffle = true;
+    caps.max_workgroup_invocations = caps.max_workgroup_size_x = 1024;
+    caps.max_shared_memory_bytes = 49152;
+    caps.matrix = {16, 16, 16};
+    const TuningKey key = {"device", "driver", "shaders", "bf16", "numerics"};
+    const auto is_kept = [&](MatrixTile tile) {
+        const Tuning base = choose_tuning(caps);
+        Tuning tuning = base;
+        tuning.matrix_rows = tile.rows;
+        tuning.matrix_outs = tile.outs;
+        EXPECT_TRUE(store.save(key, {tuning, true, true}, {}));
+        const auto stored = store.load(key, base, caps, {});
+        return stored && stored->tuning == tuning;
+    };
+    for (MatrixTile tile : {MatrixTile{32, 32}, {32, 64}, {64, 32}, {64, 64}}) EXPECT_TRUE(is_kept(tile)) << tile.rows << " x " << tile.outs;
+    for (MatrixTile tile : {MatrixTile{16, 16}, {64, 16}, {128, 64}}) EXPECT_FALSE(is_kept(tile)) << tile.rows << " x " << tile.outs;
+    caps.max_shared_memory_bytes = 32768;
+    EXPECT_TRUE(is_kept({64, 32}));
+    EXPECT_FALSE(is_kept({64, 64}));
 }
 
 // On a device without matrix units the tiled kernel stands in for them: the check knows no difference.

@@ -17,7 +17,7 @@ namespace auspex {
 
 namespace {
 
-constexpr uint32_t kTimingKernels = 32; // that a timing pass builds, or a few more
+constexpr uint32_t kTimingKernels = 42; // that a timing pass builds, or a few more
 constexpr uint64_t kMostMatrixBytes = 256ull << 20;
 
 std::vector<std::string> matrix_names(const Checkpoint& model) {
@@ -58,6 +58,17 @@ std::vector<MatrixShape> timed_matrices(const TuningRequest& request, const Devi
         }
     }
     return shapes;
+}
+
+// The target's, with an f16 cache.
+AttentionShape timed_attention(const Checkpoint& target) {
+    const LlamaConfig& c = target.config();
+    AttentionShape shape = {};
+    shape.n_heads = c.n_heads;
+    shape.n_kv_heads = c.n_kv_heads;
+    shape.head_dim = c.head_dim;
+    shape.cache_dtype = DType::f16;
+    return shape;
 }
 
 TuningKey key_of(const Device& device, const Tuning& base, const std::vector<DType>& formats) {
@@ -158,6 +169,7 @@ Result<DeviceTuning> tune_device(Device& device, const Tuning& by_caps, KernelLi
     if (has_clock && (is_full || (may_keep && elapsed_ms() + kernel_ms * kTimingKernels < limit_ms))) {
         TimingRequest timing = {.matrices = timed_matrices(request, device.caps),
                                 .vocab = request.target->config().vocab_size,
+                                .attention = timed_attention(*request.target),
                                 .deadline_ns = (is_full ? now_ns() : begin) + static_cast<uint64_t>(limit_ms * 1e6),
                                 .kernels = &kernels,
                                 .adjust_kernels = request.adjust_kernels,

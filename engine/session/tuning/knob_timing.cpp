@@ -4,9 +4,11 @@
 
 #include "base/checked.h"
 #include "base/platform.h"
+#include "kernels/matmul.h"
 #include "kernels/normed_matvec.h"
 #include "kernels/prenorm.h"
 #include "kernels/random_fill.h"
+#include "kernels/split_halves.h"
 #include "kernels/truncate.h"
 #include "shared/slot_state.h"
 #include "shared/truncate_args.h"
@@ -15,6 +17,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <numeric>
 #include <optional>
 
 namespace auspex {
@@ -27,11 +30,19 @@ constexpr uint32_t kDuels = 5;            // of the best challenger
 constexpr size_t kRowRounds = 5, kLeastRounds = 2; // of all row counts
 constexpr uint32_t kMostRows = 16;
 constexpr uint32_t kPlainRows = 1, kVerifyRows = 5; // of a usual verify pass
+constexpr uint32_t kVerifyKeys = 1000; // that lie before it
+constexpr uint32_t kKeysPerPage = 16;  // as engines have them
+constexpr uint32_t kPromptRows = 256, kPromptRepetitions = 5;
 constexpr uint64_t kBeyondCaches = 256ull << 20; // bytes that a GPU reads in turn, of all matrices
 constexpr uint32_t kMostCopies = 16;
 
 std::string rows_knob(DType dtype, uint32_t n) {
     return std::string(is_quantized(dtype) ? "block" : "plain") + " tile of " + std::to_string(n);
+}
+
+template <typename T> std::vector<T> with(std::vector<T> list, T value) {
+    if (std::find(list.begin(), list.end(), value) == list.end()) list.push_back(value);
+    return list;
 }
 
 double median(std::vector<double> values) {
@@ -54,11 +65,25 @@ class KnobTimer {
         Buffer norm, normed;        // (padded cols), (kMostRows, padded cols) f32
         bool is_behind_norm = false;
     };
+    struct Attention { // of kVerifyRows rows of one slot
+        AttentionShape shape;
+        uint32_t max_splits = 0;
+        std::vector<std::pair<Buffer, Buffer>> caches; // K and V, used in turn
+        Buffer qkv, rows, counts, pages;               // as record_attention has them
+        Buffer partials, y, done;
+    };
     using Change = std::function<void(Tuning&, uint32_t)>;
 
+    Status zeroed(Buffer& buffer, uint64_t bytes);
+    template <typename T> Status upload(Buffer& buffer, std::span<const T> values);
+    uint32_t copies_of(uint64_t bytes) const; // to be used in turn
+    Status prepare_matrices(const Tuning& base);
+    Status prepare_vocab(const Tuning& base);
+    Status prepare_attention(const Tuning& base);
+    Status random(const Tuning& base, Tensor& tensor, uint64_t seed, float spread);
     bool late() const { return now_ns() > request_.deadline_ns; }
     Result<KernelLibrary*> library(const Tuning& tuning);
-    Result<double> least_ms(const Tuning& tuning, const std::function<void(Recorder&)>& record);
+    Result<double> least_ms(const Tuning& tuning, const std::function<void(Recorder&)>& record, uint32_t repetitions = kRepetitions);
     std::vector<const Matrix*> all() const;
     Result<double> matvec_ms(const Tuning& tuning, std::span<const Matrix* const> matrices, uint32_t n_rows); // one after the other
     Result<double> plain_ms(const Tuning& tuning) { return matvec_ms(tuning, all(), kPlainRows); }
@@ -66,11 +91,14 @@ class KnobTimer {
     Result<double> score_ms(const Tuning& tuning); // both
     Result<double> norm_ms(const Tuning& tuning); // both behind a norm
     Result<double> vocab_ms(const Tuning& tuning);
+    Result<double> attention_ms(const Tuning& tuning); // of a verify pass
+    Result<double> prompt_ms(const Tuning& tuning);    // kPromptRows rows by every matrix, on matrix units
     Status choose_one(const std::string& knob, const std::vector<uint32_t>& candidates, uint32_t was, const std::function<std::string(uint32_t)>& name,
                       const Change& change, Result<double> (KnobTimer::*measure)(const Tuning&));
+    Status choose_matrix_tile(const Tuning& base);
     Status choose_rows(bool quant);
     void advance() {
-        if (request_.progress) request_.progress(std::min(1.0f, static_cast<float>(++knobs_done_) / 10.0f));
+        if (request_.progress) request_.progress(std::min(1.0f, static_cast<float>(++knobs_done_) / 12.0f));
     }
 
     Device& device_;
@@ -81,6 +109,8 @@ class KnobTimer {
     std::vector<Matrix> matrices_;
     Tensor logits_;  // (1, vocab) f32
     Buffer norm_scales_; // (kMostRows) f32
+    Buffer prompt_x_, prompt_y_; // halves and outputs of kPromptRows rows, large enough for each matrix
+    Attention attention_;
     Buffer state_, round_slot_, scratch_, cut_;
     TimedKnobs result_;
     uint32_t knobs_done_ = 0;
@@ -97,41 +127,68 @@ Result<KernelLibrary*> KnobTimer::library(const Tuning& tuning) {
     return library.get();
 }
 
+Status KnobTimer::zeroed(Buffer& buffer, uint64_t bytes) {
+    AUSPEX_TRY_ASSIGN(made, memory_.create(bytes, MemoryUse::device));
+    buffer = std::move(made);
+    return uploader_->zero_and_wait(buffer.view());
+}
+
+template <typename T> Status KnobTimer::upload(Buffer& buffer, std::span<const T> values) {
+    AUSPEX_TRY(zeroed(buffer, values.size_bytes()));
+    return uploader_->write_and_wait(buffer, std::as_bytes(values));
+}
+
+Status KnobTimer::random(const Tuning& base, Tensor& tensor, uint64_t seed, float spread) {
+    AUSPEX_TRY_ASSIGN(kernels, library(base));
+    return uploader_->make_and_wait(tensor.bytes(), [&](Recording& recording) {
+        Recorder to = {recording, *kernels};
+        record_random_fill(to, tensor, seed, spread);
+    });
+}
+
+uint32_t KnobTimer::copies_of(uint64_t bytes) const {
+    if (device_.caps.type == VK_PHYSICAL_DEVICE_TYPE_CPU) return 1;
+    return static_cast<uint32_t>(std::clamp<uint64_t>(std::min(kBeyondCaches, device_.caps.device_free_bytes / 16) / bytes, 1, kMostCopies));
+}
+
 Status KnobTimer::prepare(const Tuning& base) {
     AUSPEX_TRY_ASSIGN(uploader, Uploader::create(device_, memory_));
     uploader_ = std::move(uploader);
-    AUSPEX_TRY_ASSIGN(kernels, library(base));
-    const bool is_cpu = device_.caps.type == VK_PHYSICAL_DEVICE_TYPE_CPU;
-    auto zeroed = [&](Buffer& buffer, uint64_t bytes) -> Status {
-        AUSPEX_TRY_ASSIGN(made, memory_.create(bytes, MemoryUse::device));
-        buffer = std::move(made);
-        return uploader_->zero_and_wait(buffer.view());
-    };
-    auto random = [&](Tensor& tensor, uint64_t seed, float spread) {
-        return uploader_->make_and_wait(tensor.bytes(), [&](Recording& recording) {
-            Recorder to = {recording, *kernels};
-            record_random_fill(to, tensor, seed, spread);
-        });
-    };
+    AUSPEX_TRY(prepare_matrices(base));
+    AUSPEX_TRY(prepare_vocab(base));
+    return request_.attention.n_heads == 0 ? ok_status() : prepare_attention(base);
+}
+
+Status KnobTimer::prepare_matrices(const Tuning& base) {
+    uint64_t prompt_x_bytes = 0, prompt_y_bytes = 0;
     for (const MatrixShape& shape : request_.matrices) {
         Matrix matrix;
-        const uint64_t bytes = shape.rows * device_row_bytes(shape.dtype, shape.cols) * request_.matrices.size();
-        const auto copies = static_cast<uint32_t>(is_cpu ? 1 : std::clamp<uint64_t>(std::min(kBeyondCaches, device_.caps.device_free_bytes / 16) / bytes, 1, kMostCopies));
         matrix.is_behind_norm = shape.is_behind_norm;
+        const uint32_t copies = copies_of(shape.rows * device_row_bytes(shape.dtype, shape.cols) * request_.matrices.size());
         for (uint32_t i = 0; i < copies; ++i) {
             AUSPEX_TRY_ASSIGN(tensor, create_tensor(device_, memory_, shape.dtype, shape.rows, shape.cols, base.tiles_weights));
-            AUSPEX_TRY(random(tensor, i + 1, 0.02f));
+            AUSPEX_TRY(random(base, tensor, i + 1, 0.02f));
             matrix.copies.push_back(std::move(tensor));
         }
-        AUSPEX_TRY(zeroed(matrix.x, uint64_t(kMostRows) * matrix.copies[0].padded_cols * 4));
+        const uint32_t width = matrix.copies[0].padded_cols;
+        AUSPEX_TRY(zeroed(matrix.x, uint64_t(kMostRows) * width * 4));
         AUSPEX_TRY(zeroed(matrix.y, uint64_t(kMostRows) * shape.rows * 4));
-        AUSPEX_TRY(zeroed(matrix.norm, matrix.copies[0].padded_cols * 4ull));
+        AUSPEX_TRY(zeroed(matrix.norm, width * 4ull));
         AUSPEX_TRY(zeroed(matrix.normed, matrix.x.size()));
+        prompt_x_bytes = std::max(prompt_x_bytes, kPromptRows * halves_bytes(width));
+        prompt_y_bytes = std::max(prompt_y_bytes, uint64_t(kPromptRows) * shape.rows * 4);
         matrices_.push_back(std::move(matrix));
     }
-    AUSPEX_TRY(zeroed(norm_scales_, kMostRows * 4));
+    if (!matrix_tile_choices(base, device_.caps).empty() && !matrices_.empty()) {
+        AUSPEX_TRY(zeroed(prompt_x_, prompt_x_bytes));
+        AUSPEX_TRY(zeroed(prompt_y_, prompt_y_bytes));
+    }
+    return zeroed(norm_scales_, kMostRows * 4);
+}
+
+Status KnobTimer::prepare_vocab(const Tuning& base) {
     AUSPEX_TRY_ASSIGN(logits, create_tensor(device_, memory_, DType::f32, 1, request_.vocab, false));
-    AUSPEX_TRY(random(logits, 1, 3.0f));
+    AUSPEX_TRY(random(base, logits, 1, 3.0f));
     logits_ = std::move(logits);
     gpu::SlotState state = {};
     state.live = 1;
@@ -140,20 +197,49 @@ Status KnobTimer::prepare(const Tuning& base) {
     state.top_p = 0.95f;
     state.min_p = 0.05f;
     const gpu::RoundSlot slot = {.slot = 0, .draft_len = 0, .start = 0, .live = 1, .one_hot = 0};
-    AUSPEX_TRY(zeroed(state_, sizeof state));
-    AUSPEX_TRY(uploader_->write_and_wait(state_, std::as_bytes(std::span(&state, 1))));
-    AUSPEX_TRY(zeroed(round_slot_, sizeof slot));
-    AUSPEX_TRY(uploader_->write_and_wait(round_slot_, std::as_bytes(std::span(&slot, 1))));
+    AUSPEX_TRY(upload(state_, std::span<const gpu::SlotState>(&state, 1)));
+    AUSPEX_TRY(upload(round_slot_, std::span<const gpu::RoundSlot>(&slot, 1)));
     AUSPEX_TRY(zeroed(scratch_, truncate_words(request_.vocab) * 4));
     return zeroed(cut_, sizeof(gpu::Cut));
 }
 
-Result<double> KnobTimer::least_ms(const Tuning& tuning, const std::function<void(Recorder&)>& record) {
+Status KnobTimer::prepare_attention(const Tuning& base) {
+    Attention& a = attention_;
+    a.shape = request_.attention;
+    a.shape.page_size = kKeysPerPage;
+    a.shape.n_pages = a.shape.pages_per_slot = ceil_div(kVerifyKeys + kVerifyRows, kKeysPerPage);
+    a.max_splits = ceil_div(kVerifyKeys + kVerifyRows, base.attention_split);
+    const auto pool_bytes = [&](CacheSide side) { return a.shape.n_kv_heads * a.shape.n_pages * cache_page_bytes(a.shape.cache_dtype, side, kKeysPerPage, a.shape.head_dim); };
+    a.caches.resize(copies_of(pool_bytes(CacheSide::k) + pool_bytes(CacheSide::v)));
+    for (auto& [k, v] : a.caches) {
+        AUSPEX_TRY(zeroed(k, pool_bytes(CacheSide::k)));
+        AUSPEX_TRY(zeroed(v, pool_bytes(CacheSide::v)));
+    }
+    std::vector<uint32_t> pages(a.shape.n_pages);
+    std::iota(pages.begin(), pages.end(), 0u);
+    AUSPEX_TRY(upload(a.pages, std::span<const uint32_t>(pages)));
+    std::vector<gpu::Row> rows(kVerifyRows);
+    for (uint32_t r = 0; r < kVerifyRows; ++r) {
+        rows[r].position = rows[r].kv_index = kVerifyKeys + r;
+        rows[r].prefix_len = kVerifyKeys;
+        rows[r].live = 1;
+        std::iota(std::begin(rows[r].path), std::end(rows[r].path), kVerifyKeys);
+    }
+    AUSPEX_TRY(upload(a.rows, std::span<const gpu::Row>(rows)));
+    const uint64_t head_bytes = a.shape.head_dim * 4ull, y_heads = uint64_t(kVerifyRows) * a.shape.n_heads;
+    AUSPEX_TRY(zeroed(a.qkv, (y_heads + 2ull * kVerifyRows * a.shape.n_kv_heads) * head_bytes));
+    AUSPEX_TRY(zeroed(a.partials, y_heads * a.max_splits * (head_bytes + 8)));
+    AUSPEX_TRY(zeroed(a.y, y_heads * head_bytes));
+    AUSPEX_TRY(zeroed(a.done, uint64_t(kVerifyRows) * a.shape.n_kv_heads * 4));
+    return zeroed(a.counts, 3 * 4);
+}
+
+Result<double> KnobTimer::least_ms(const Tuning& tuning, const std::function<void(Recorder&)>& record, uint32_t repetitions) {
     AUSPEX_TRY_ASSIGN(kernels, library(tuning));
-    AUSPEX_TRY_ASSIGN(recording, Recording::create(device_, kRepetitions + 1));
+    AUSPEX_TRY_ASSIGN(recording, Recording::create(device_, repetitions + 1));
     Recorder to = {*recording, *kernels};
     recording->begin_segment("time");
-    for (uint32_t i = 0; i <= kRepetitions; ++i) { // the first warms up
+    for (uint32_t i = 0; i <= repetitions; ++i) { // the first warms up
         recording->begin_region("time");
         record(to);
         recording->end_region();
@@ -220,6 +306,32 @@ Result<double> KnobTimer::vocab_ms(const Tuning& tuning) {
     });
 }
 
+Result<double> KnobTimer::attention_ms(const Tuning& tuning) {
+    const Attention& a = attention_;
+    const uint32_t counts[] = {a.max_splits, a.shape.n_kv_heads, ceil_div(kVerifyRows, attention_tile_rows(tuning, kVerifyRows))};
+    AUSPEX_TRY(uploader_->write_and_wait(a.counts, std::as_bytes(std::span(counts))));
+    const CombineBuffers combine = {a.y.view(), a.done.view()};
+    return least_ms(tuning, [&](Recorder& to) {
+        for (const auto& [k, v] : a.caches) {
+            record_attention(to, a.shape, a.qkv.view(), {a.rows.view(), a.counts.view(), kVerifyRows, kVerifyRows}, a.pages.view(), k.view(), v.view(),
+                             a.partials.view(), a.max_splits, tuning.attention_combines ? &combine : nullptr);
+            to.cmd.barrier();
+        }
+    });
+}
+
+Result<double> KnobTimer::prompt_ms(const Tuning& tuning) {
+    return least_ms(
+        tuning,
+        [&](Recorder& to) {
+            for (const Matrix& matrix : matrices_) {
+                record_matmul(to, matrix.copies[0], prompt_x_.view(), prompt_y_.view(), kPromptRows, matrix.copies[0].rows, false);
+                to.cmd.barrier();
+            }
+        },
+        kPromptRepetitions);
+}
+
 // `was` is measured first, then the others; the best of them again and again in turn with it, where the median counts.
 Status KnobTimer::choose_one(const std::string& knob, const std::vector<uint32_t>& candidates, uint32_t was,
                              const std::function<std::string(uint32_t)>& name, const Change& change, Result<double> (KnobTimer::*measure)(const Tuning&)) {
@@ -256,6 +368,22 @@ Status KnobTimer::choose_one(const std::string& knob, const std::vector<uint32_t
     result_.tuning = tuned(*best);
     for (size_t i = first; i < result_.times.size(); ++i) result_.times[i].is_chosen = candidates[i - first] == *best;
     return ok_status();
+}
+
+Status KnobTimer::choose_matrix_tile(const Tuning& base) {
+    const std::vector<MatrixTile> choices = matrix_tile_choices(base, device_.caps);
+    if (choices.empty() || matrices_.empty()) return ok_status();
+    const MatrixTile was = {base.matrix_rows, base.matrix_outs};
+    const std::vector<MatrixTile> tiles = with(choices, was);
+    std::vector<uint32_t> indices(tiles.size());
+    std::iota(indices.begin(), indices.end(), 0u);
+    return choose_one("matrix tile", indices, static_cast<uint32_t>(std::find(tiles.begin(), tiles.end(), was) - tiles.begin()),
+                      [&](uint32_t i) { return std::to_string(tiles[i].rows) + " x " + std::to_string(tiles[i].outs); },
+                      [&](Tuning& t, uint32_t i) {
+                          t.matrix_rows = tiles[i].rows;
+                          t.matrix_outs = tiles[i].outs;
+                      },
+                      &KnobTimer::prompt_ms);
 }
 
 // From the largest tile down: first while several of the next smaller one do its work sooner, then one whose work the next
@@ -319,10 +447,6 @@ Result<TimedKnobs> KnobTimer::choose(const Tuning& base, bool keep_rows) {
     if (result_.tuning.wide)
         AUSPEX_TRY(choose_one("fetches", {0, 1}, base.texels, [](uint32_t on) { return std::string(on ? "texels" : "elements"); },
                               [](Tuning& t, uint32_t on) { t.texels = on != 0; }, &KnobTimer::score_ms));
-    const auto with = [](std::vector<uint32_t> list, uint32_t value) {
-        if (std::find(list.begin(), list.end(), value) == list.end()) list.push_back(value);
-        return list;
-    };
     if (!result_.tuning.wide) {
         AUSPEX_TRY(choose_one("outputs per team", with(outs_choices(), base.matvec_outs), base.matvec_outs, number,
                               [](Tuning& t, uint32_t n) { t.matvec_outs = n; }, &KnobTimer::plain_ms));
@@ -338,6 +462,10 @@ Result<TimedKnobs> KnobTimer::choose(const Tuning& base, bool keep_rows) {
     if (request_.vocab <= gpu::kMaxTruncateVocab)
         AUSPEX_TRY(choose_one("vocabulary threads", with(vocab_threads_choices(device_.caps), base.vocab_threads), base.vocab_threads, number,
                               [](Tuning& t, uint32_t n) { t.vocab_threads = n; }, &KnobTimer::vocab_ms));
+    if (request_.attention.n_heads > 0)
+        AUSPEX_TRY(choose_one("attention rows", with(attention_rows_choices(), base.attention_rows), base.attention_rows, number,
+                              [](Tuning& t, uint32_t n) { t.attention_rows = n; }, &KnobTimer::attention_ms));
+    AUSPEX_TRY(choose_matrix_tile(base));
     if (!keep_rows) {
         AUSPEX_TRY(choose_rows(false));
         AUSPEX_TRY(choose_rows(true));

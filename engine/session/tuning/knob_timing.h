@@ -1,9 +1,8 @@
-// Times what bit-neutral sizes of the mat-vec family and of counting over the vocabulary cost on a device, and chooses
-// those that clearly win. Leaves to its caller what is allowed and how long it may take. Waits.
+// Times what bit-neutral sizes of the mat-vec family, of attention, of prompts on matrix units and of counting over the vocabulary
+// cost on a device, and chooses those that clearly win. Leaves to its caller what is allowed and how long it may take. Waits.
 #pragma once
 
-#include "kernels/kernel_library.h"
-#include "tensor/dtype.h"
+#include "kernels/attention.h"
 
 #include <functional>
 #include <string>
@@ -27,6 +26,7 @@ struct KnobTime {
 struct TimingRequest {
     std::vector<MatrixShape> matrices;
     uint32_t vocab = 0;
+    AttentionShape attention = {};     // heads and cache of the target; pages are the timer's. n_heads 0: attention is not timed
     uint64_t deadline_ns = 0;          // of now_ns(); what is not measured by then stays as it is
     KernelLibrary* kernels = nullptr;  // those of its tuning are taken from it instead of compiled again; may be null
     std::function<void(KernelLibrary&)> adjust_kernels; // tests; may be empty
