@@ -285,6 +285,27 @@ TEST(Tuning, first_use_measures_once) {
     expect_same(*second, tell(*second, 3), tell(*untuned, 0));
 }
 
+// A kernel that does next to nothing wins; its products are seen to be none.
+TEST(Tuning, a_matrix_tile_that_computes_something_else_is_not_used) {
+    auto untuned = make_engine(as_gpu("", TuningMode::off));
+    ASSERT_TRUE(untuned);
+    const std::vector<MatrixTile> choices = matrix_tile_choices(untuned->tuning(), untuned->device().caps);
+    if (choices.empty()) return; // no matrix units here
+    EngineDesc desc = as_gpu("", TuningMode::full);
+    desc.tuning_limits.full_ms = 300'000;
+    desc.adjust_kernels = [](KernelLibrary& kernels) {
+        const Tuning& tuning = kernels.tuning();
+        if (MatrixTile{tuning.matrix_rows, tuning.matrix_outs} != MatrixTile{32, 64}) kernels.replace("matmul_matrix", embedded_shader("split_halves"));
+    };
+    Lines lines;
+    auto tuned = Engine::tune(desc, lines.log());
+    ASSERT_TRUE(tuned.ok()) << tuned.status().message();
+    EXPECT_NE(chosen_of(tuned.value(), "matrix tile", choices.size()), "32 x 64");
+    EXPECT_NE(lines.text.find("products on matrix units differ; they are not used"), std::string::npos) << lines.text;
+    EXPECT_EQ(tuned.value().tuning.matrix_rows, 32u);
+    EXPECT_EQ(tuned.value().tuning.matrix_outs, 64u);
+}
+
 TEST(Tuning, what_would_take_long_is_left_out) {
     for (const bool has_folder : {false, true}) {
         Folder folder("long");

@@ -19,6 +19,7 @@ namespace {
 
 constexpr uint32_t kTimingKernels = 42; // that a timing pass builds, or a few more
 constexpr uint64_t kMostMatrixBytes = 256ull << 20;
+constexpr double kMostPromptError = 1e-6; // prompt_kernel_error's; one f16 part of an activation leaves 1e-7
 
 std::vector<std::string> matrix_names(const Checkpoint& model) {
     std::vector<std::string> names = {embedding_role.huggingface, head_role.huggingface};
@@ -97,15 +98,14 @@ Status pad_everything(Device& device, const std::vector<DType>& formats, const T
     return ok_status();
 }
 
-// At every start, whatever the mode: what is wrong here spoils every prompt, and the kernels are those that will be used.
+// At every start, whatever the mode: what is wrong here spoils every prompt. Kernels of another tile were checked when it was chosen.
 Status check_matrix_units(Device& device, KernelLibrary& kernels, const TuningRequest& request, Tuning& tuning, const Logger& log) {
-    constexpr double kMostError = 1e-6; // one f16 part of an activation leaves 1e-7
     const std::vector<DType> formats = formats_of(request);
     if (formats.empty()) return ok_status();
     AUSPEX_TRY_ASSIGN(error, prompt_kernel_error(device, kernels, formats[0]));
-    if (error <= kMostError) return ok_status(); // not NaN either
+    if (error <= kMostPromptError) return ok_status(); // not NaN either
     log(LogLevel::warning, device.caps.name + ": products on its matrix units are off by " + std::to_string(error) + " (squared, relative), expected below " +
-                               std::to_string(kMostError) + "; prompts do without them");
+                               std::to_string(kMostPromptError) + "; prompts do without them");
     tuning.matmul_parts = 0;
     tuning.matrix = {};
     return ok_status();
@@ -184,6 +184,10 @@ Result<DeviceTuning> tune_device(Device& device, const Tuning& by_caps, KernelLi
         AUSPEX_TRY_ASSIGN(chosen, KernelLibrary::create(device, result.tuning, ""));
         if (request.adjust_kernels) request.adjust_kernels(*chosen);
         AUSPEX_TRY_ASSIGN(again, compare_row_counts(device, *chosen, formats));
+        if (again.agree && matmul_wants_halves(result.tuning)) {
+            AUSPEX_TRY_ASSIGN(error, prompt_kernel_error(device, *chosen, formats[0]));
+            if (!(error <= kMostPromptError)) again = {false, "products on matrix units"};
+        }
         if (!again.agree) {
             log(LogLevel::warning, device.caps.name + ": with the fastest sizes " + again.difference + " differ; they are not used");
             result.tuning = sound;
