@@ -70,7 +70,7 @@ uint w_out(uint item) { return kOctets == 1u ? item / STEPS : item % OUTS; }
 uint w_step(uint item, uint step0) { return kOctets == 1u ? step0 + item % STEPS : step0; }
 uint w_octet(uint item) { return kOctets == 1u ? 0u : item / OUTS * OCTETS; }
 
-// Instead of what lies behind the last row, output or step, the last one is read.
+// Instead of what lies behind the last row, output or step, the last one is read; x is 0 behind the last step.
 void load_slab(uint step0, uint x_stride, uint part_stride) {
     uint row0 = gl_WorkGroupID.x * ROWS, out0 = gl_WorkGroupID.y * OUTS, first = x_of_a(step0, 0u) / 2u;
     [[unroll]] for (uint turn = 0u; turn < X_TURNS; ++turn) {
@@ -91,19 +91,17 @@ void store_w(uint o, uint k, vec4 four) {
     if (W_PARTS == 2u) w_slab[(OUTS + o) * STRIDE + k / 4u] = low;
 }
 
-// Zeros for a step behind the row.
 void store_octet(uint o, WeightStep w, uint step, uint octet, uint step0) {
     uint at_a = 4u * (x_of_a(step, octet) - x_of_a(step0, 0u)), at_b = 4u * (x_of_b(step, octet) - x_of_a(step0, 0u));
-    bool is_behind = step >= args.k_steps;
     if (FORMAT == kFormatF16) {
-        w_slab[o * STRIDE + at_a / 4u] = is_behind ? f16vec4(0.0) : halves_of(w.low.x, w.low.y);
-        w_slab[o * STRIDE + at_b / 4u] = is_behind ? f16vec4(0.0) : halves_of(w.low.z, w.low.w);
+        w_slab[o * STRIDE + at_a / 4u] = halves_of(w.low.x, w.low.y);
+        w_slab[o * STRIDE + at_b / 4u] = halves_of(w.low.z, w.low.w);
         return;
     }
     vec4 a, b;
     octet_weights(w, octet, a, b);
-    store_w(o, at_a, is_behind ? vec4(0.0) : a);
-    store_w(o, at_b, is_behind ? vec4(0.0) : b);
+    store_w(o, at_a, a);
+    store_w(o, at_b, b);
 }
 
 void store_slab(uint step0) {

@@ -97,6 +97,22 @@ TEST_P(MatmulChunks, are_the_same_whatever_a_subgroup_computes) {
     }
 }
 
+// The last slab of k may lie half behind a row's end, where the next row begins.
+TEST_P(MatmulChunks, keep_apart_from_the_weights_of_other_outputs) {
+    constexpr uint32_t kOut = 5, kCols = 301, kRows = 3;
+    for (const DType dtype : {DType::bf16, DType::f16, DType::f32}) {
+        std::vector<float> values = random_floats(kOut * kCols, 4);
+        const std::vector<float> x = random_floats(kRows * kCols, 5);
+        const std::vector<float> expected = multiply(kernels(GetParam()), kMatmul, tensor(values, kOut, kCols, dtype), x);
+        for (const uint32_t bad : {1u, 3u}) std::fill_n(&values[bad * kCols], kCols, INFINITY);
+        const std::vector<float> found = multiply(kernels(GetParam()), kMatmul, tensor(values, kOut, kCols, dtype), x);
+        for (uint32_t i = 0; i < kRows * kOut; ++i) {
+            if (i % kOut % 2 == 0) EXPECT_TRUE(same_bits(std::span(found).subspan(i, 1), std::span(expected).subspan(i, 1))) << dtype_name(dtype);
+            else EXPECT_FALSE(std::isfinite(found[i])) << dtype_name(dtype);
+        }
+    }
+}
+
 class MatmulQuantized : public LinearTest, public ::testing::WithParamInterface<std::tuple<Variant, QuantCase>> {};
 
 TEST_P(MatmulQuantized, agrees_with_the_reference_in_any_chunks) {
