@@ -447,7 +447,7 @@ TEST(Tuning, only_bit_neutral_sizes_may_be_chosen) {
 }
 
 // Of a device with matrix units, whatever this one has.
-TEST(Tuning, every_matrix_tile_is_kept_where_it_fits) {
+TEST(Tuning, every_choice_of_tiles_is_kept_where_it_fits) {
     Folder folder("tiles");
     const TuningStore store(folder.path.string());
     DeviceCaps caps;
@@ -458,17 +458,20 @@ TEST(Tuning, every_matrix_tile_is_kept_where_it_fits) {
     caps.max_shared_memory_bytes = 49152;
     caps.matrix = {16, 16, 16};
     const TuningKey key = {"device", "driver", "shaders", "bf16", "numerics"};
-    const auto is_kept = [&](MatrixTile tile) {
+    const auto is_kept = [&](MatrixTile tile, uint32_t attention_rows = 1) {
         const Tuning base = choose_tuning(caps);
         Tuning tuning = base;
         tuning.matrix_rows = tile.rows;
         tuning.matrix_outs = tile.outs;
+        tuning.attention_rows = attention_rows;
         EXPECT_TRUE(store.save(key, {tuning, true, true}, {}));
         const auto stored = store.load(key, base, caps, {});
         return stored && stored->tuning == tuning;
     };
     for (MatrixTile tile : {MatrixTile{32, 32}, {32, 64}, {64, 32}, {64, 64}}) EXPECT_TRUE(is_kept(tile)) << tile.rows << " x " << tile.outs;
     for (MatrixTile tile : {MatrixTile{16, 16}, {64, 16}, {128, 64}}) EXPECT_FALSE(is_kept(tile)) << tile.rows << " x " << tile.outs;
+    for (uint32_t rows : {1u, 2u, 4u, 8u}) EXPECT_TRUE(is_kept({32, 64}, rows)) << rows;
+    for (uint32_t rows : {0u, 3u, 16u}) EXPECT_FALSE(is_kept({32, 64}, rows)) << rows;
     caps.max_shared_memory_bytes = 32768;
     EXPECT_TRUE(is_kept({64, 32}));
     EXPECT_FALSE(is_kept({64, 64}));
