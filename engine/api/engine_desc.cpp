@@ -17,6 +17,9 @@ bool has_name(const char* const* names, uint32_t n, const char* name) {
     return std::any_of(names, names + n, [&](const char* other) { return std::strcmp(other, name) == 0; });
 }
 
+// Once the first is enabled, coherent buffers ask for the second.
+template <typename Features> bool has_memory_model(const Features& features) { return features.vulkanMemoryModel && features.vulkanMemoryModelDeviceScope; }
+
 BorrowedDevice borrow(const auspex_vulkan_device& host) {
     BorrowedDevice device;
     device.get_instance_proc_addr = host.get_instance_proc_addr;
@@ -41,12 +44,12 @@ BorrowedDevice borrow(const auspex_vulkan_device& host) {
         if (at->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR)
             matrix = reinterpret_cast<const VkPhysicalDeviceCooperativeMatrixFeaturesKHR*>(at)->cooperativeMatrix;
         if (at->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES)
-            memory_model = reinterpret_cast<const VkPhysicalDeviceVulkanMemoryModelFeatures*>(at)->vulkanMemoryModel;
+            memory_model = has_memory_model(*reinterpret_cast<const VkPhysicalDeviceVulkanMemoryModelFeatures*>(at));
         if (at->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES)
             half = reinterpret_cast<const VkPhysicalDeviceShaderFloat16Int8Features*>(at)->shaderFloat16;
         if (at->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES) {
             auto* features = reinterpret_cast<const VkPhysicalDeviceVulkan12Features*>(at);
-            memory_model = features->vulkanMemoryModel;
+            memory_model = has_memory_model(*features);
             half = features->shaderFloat16;
         }
         bool available = host.api_version >= VK_API_VERSION_1_3 ||

@@ -173,7 +173,7 @@ Result<std::unique_ptr<Device>> Device::create(const DeviceChoice& choice, const
     VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrix = {};
     matrix.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR;
     matrix.cooperativeMatrix = VK_TRUE;
-    VkPhysicalDeviceVulkanMemoryModelFeatures model = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES, &matrix, VK_TRUE, 0, 0};
+    VkPhysicalDeviceVulkanMemoryModelFeatures model = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES, &matrix, VK_TRUE, VK_TRUE, 0};
     VkPhysicalDeviceShaderFloat16Int8Features half = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES, &model, VK_TRUE, 0};
     if (caps.matrix) {
         matrix.pNext = features.pNext;

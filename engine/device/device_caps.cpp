@@ -79,7 +79,7 @@ Result<DeviceCaps::MatrixTile> probe_matrix(const VkFunctions& vk, VkPhysicalDev
     VkPhysicalDeviceShaderFloat16Int8Features half = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES, &model, 0, 0};
     features.pNext = &half;
     vk.GetPhysicalDeviceFeatures2(physical_device, &features);
-    if (!matrix.cooperativeMatrix || !model.vulkanMemoryModel || !half.shaderFloat16) return DeviceCaps::MatrixTile{};
+    if (!matrix.cooperativeMatrix || !model.vulkanMemoryModel || !model.vulkanMemoryModelDeviceScope || !half.shaderFloat16) return DeviceCaps::MatrixTile{};
     VkPhysicalDeviceCooperativeMatrixPropertiesKHR stages = {};
     stages.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_PROPERTIES_KHR;
     VkPhysicalDeviceProperties2 properties = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &stages, {}};

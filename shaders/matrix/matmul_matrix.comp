@@ -3,12 +3,13 @@
 // its way from memory meanwhile. Sums run over k in order whatever the tile, so its shape changes no bit. Grid as matmul's. Built
 // by hand: shaders/README.md.
 //
-// Errors. A product of f32 x and w must come out as good as f32 arithmetic (unit 2^-24) makes a sum of hundreds of them,
-// which the tests hold every prompt kernel to; one f16 rounding (2^-11) is a thousand times too coarse. So
+// Errors. With two PARTS a product of f32 x and w comes out as good as f32 arithmetic (unit 2^-24) makes a sum of hundreds of
+// them, which the tests hold every other prompt kernel to; one f16 rounding (2^-12) is a thousand times coarser. So
 //   x = high + low, rounded by at most 2^-22 (split_halves), multiplied in two steps;
 //   w of f16 and bf16 is one half: bf16's 8 bits fit, and 2^6 · w keeps small ones normal. f16 is taken as it lies;
 //   w of other formats is high + low like x (11 bits times 6 times up to 8 do not fit), without the product of the lows,
 //   which is below 2^-22: three steps.
+// With one part all that is behind a high is left out.
 // Weights of 2^10 and more would overflow to infinity, and the outputs with them; trained ones are below 2^7.
 #version 450
 #pragma use_vulkan_memory_model
