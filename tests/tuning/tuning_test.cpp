@@ -459,7 +459,7 @@ TEST(Tuning, every_choice_of_tiles_is_kept_where_it_fits) {
     caps.matrix = {16, 16, 16};
     const TuningKey key = {"device", "driver", "shaders", "bf16", "numerics"};
     const auto is_kept = [&](MatrixTile tile, uint32_t attention_rows = 1) {
-        const Tuning base = choose_tuning(caps);
+        const Tuning base = choose_tuning(caps, DType::f32);
         Tuning tuning = base;
         tuning.matrix_rows = tile.rows;
         tuning.matrix_outs = tile.outs;
