@@ -214,10 +214,13 @@ void attend(uint row0, uint first, uint end) {
     }
 
     if (TEAMS == 1u) {
-        [[unroll]] for (uint h = 0u; h < QUERIES; ++h)
+        [[unroll]] for (uint h = 0u; h < QUERIES; ++h) {
+            uint row = row0 + min(first + h, end - 1u) / GROUP;
+            bool writes = keys_end[h] > split_begin && owns, whole = is_whole(row);
             [[unroll]] for (uint i = 0u; i < PAIRS; ++i)
-                if (keys_end[h] > split_begin && owns)
-                    write_pair(row0 + (first + h) / GROUP, kv_head * GROUP + (first + h) % GROUP, lane * PAIRS + i, out_acc[h * PAIRS + i], running_max[h], running_sum[h]);
+                if (writes)
+                    write_pair(row, kv_head * GROUP + (first + h) % GROUP, whole, lane * PAIRS + i, out_acc[h * PAIRS + i], running_max[h], running_sum[h]);
+        }
     } else {
         [[unroll]] for (uint h = 0u; h < QUERIES; ++h) {
             uint at = (h * TEAMS + team_index()) * PART;
@@ -232,9 +235,10 @@ void attend(uint row0, uint first, uint end) {
         for (uint h = team_index(); h < QUERIES && first + h < end; h += TEAMS) {
             uint row = row0 + (first + h) / GROUP;
             if (rows[row].live == 0u || rows[row].position < split_begin) continue;
+            bool whole = is_whole(row);
             JOIN(team_parts, h * TEAMS * PART, TEAMS)
             [[unroll]] for (uint i = 0u; i < PAIRS; ++i)
-                if (owns) write_pair(row, kv_head * GROUP + (first + h) % GROUP, lane * PAIRS + i, sums[i], largest, total);
+                if (owns) write_pair(row, kv_head * GROUP + (first + h) % GROUP, whole, lane * PAIRS + i, sums[i], largest, total);
         }
         barrier(); // who goes on to other queries writes there again
     }

@@ -17,12 +17,15 @@ void write_y(uint r, uint head, uint pair, vec2 weighed, float total) {
 
 uint n_splits_of(uint r) { return rows[r].position / args.split + 1u; }
 
-// A lane's pair of this workgroup's split: to y where that is all, else a partial, with the first lane's largest and total.
-void write_pair(uint r, uint head, uint pair, vec2 weighed, float largest, float total) {
-    if (COMBINES != 0u && n_splits_of(r) == 1u) {
+// Whether this workgroup's split of a row is all there is, and nobody else joins it to others.
+bool is_whole(uint r) { return COMBINES != 0u && n_splits_of(r) == 1u; }
+
+// A lane's pair of this workgroup's split: to y where that is whole, else a partial, with the first lane's largest and total.
+void write_pair(uint r, uint head, bool whole, uint pair, vec2 weighed, float largest, float total) {
+    uint base = partials_of(r, head) + gl_WorkGroupID.x * PART;
+    if (whole) {
         write_y(r, head, pair, weighed, total);
     } else {
-        uint base = partials_of(r, head) + gl_WorkGroupID.x * PART;
         partials[base + 2u * pair] = weighed.x;
         partials[base + 2u * pair + 1u] = weighed.y;
         if (pair == 0u) partials[base + HEAD_DIM] = largest;
