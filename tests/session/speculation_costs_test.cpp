@@ -119,6 +119,26 @@ TEST(SpeculationCosts, PlainRoundsSayNothingOfDrafts) {
     for (const uint32_t rows : {2u, 4u, 9u}) EXPECT_NEAR(engine.costs.v(rows), before.costs.v(rows), 1e-9);
 }
 
+// The search for proposals takes several times as long where a text repeats itself. That is no slower machine, and no cheaper draft.
+TEST(SpeculationCosts, AShortStageThatTakesLongerTellsOfItselfAlone) {
+    const Device& device = beds()[1].device;
+    CostModel costs(beds()[1].prior);
+    const RoundShape drafted = {.model = true, .draft_len = 2};
+    const double plain = device.round_ms({}), draft = device.draft_ms(drafted), verify = device.target_ms * device.v(3), accept = device.accept_ms;
+    const auto rounds = [&](int n, double slowness) {
+        for (int i = 0; i < n; ++i) costs.observe(drafted, {draft, verify, slowness * accept, device.round_ms(drafted) + (slowness - 1) * accept});
+    };
+    for (int i = 0; i < 100; ++i) costs.observe({}, {0, device.target_ms, accept, plain});
+    rounds(60, 1);
+    const double c = costs.c(), v = costs.v(3), plain_ms = costs.plain_ms(1), round_ms = costs.round_ms(drafted);
+    for (int i = 0; i < 12; ++i) rounds(i % 3 + 1, 1 + 5 * (i % 2)); // now and so now, in twos and threes
+    rounds(3, 8);
+    EXPECT_NEAR(costs.c(), c, 0.03 * c);
+    EXPECT_NEAR(costs.v(3), v, 0.03 * v);
+    EXPECT_NEAR(costs.plain_ms(1), plain_ms, 0.05 * plain_ms);
+    EXPECT_NEAR(costs.round_ms(drafted), round_ms, 0.08 * round_ms + 8 * accept);
+}
+
 // In every process, or once on a device: a later process knows which shaders the driver has, and what one shape more takes.
 TEST(SpeculationCosts, FirstUsesAreToldApart) {
     const RoundShape plain, short_drafts = {.model = true, .draft_len = 1}, long_drafts = {.model = true, .draft_len = 4};

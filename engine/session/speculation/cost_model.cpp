@@ -248,16 +248,20 @@ void CostModel::learn(double measured_ms, double predicted_ms, const std::option
     const int sign = residual > kOutlier * sigma ? 1 : residual < -kOutlier * sigma ? -1 : 0;
     const int suspect = std::exchange(judged.suspect, sign);
     if (sign != 0 && sign != suspect) return; // one hiccup
-    if (sign != 0) covariance_[0][0] += square(kUnitChanged);
-    std::vector<double> gain(n);
+    // Of the machine's speed passes tell. A short stage takes several times as long where a text repeats itself, and tells of itself.
+    const bool is_short = more_noise > 0;
+    const size_t changed = is_short ? at : 0;
+    if (sign != 0) covariance_[changed][changed] += square(kUnitChanged);
+    std::vector<double> gain(n), with_time(n);
     const double total = noise + known();
-    for (size_t i = 0; i < n; ++i) gain[i] = shared(i) / total;
+    for (size_t i = 0; i < n; ++i) with_time[i] = shared(i);
+    for (size_t i = 0; i < n; ++i) gain[i] = is_short && i != at ? 0 : with_time[i] / total;
     for (auto& [key, factor] : factors_) factor.log += gain[factor.at] * residual;
-    sum_log_units_ += std::log(unit_ms());
-    n_units_ += 1;
+    if (!is_short) sum_log_units_ += std::log(unit_ms());
+    if (!is_short) n_units_ += 1;
     for (size_t i = 0; i < n; ++i) {
         std::vector<double>& row = covariance_[i];
-        for (size_t j = 0; j < n; ++j) row[j] -= gain[i] * gain[j] * total;
+        for (size_t j = 0; j < n; ++j) row[j] += gain[i] * gain[j] * total - gain[i] * with_time[j] - with_time[i] * gain[j]; // whatever the gain
     }
 }
 
