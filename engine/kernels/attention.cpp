@@ -19,7 +19,7 @@ uint32_t queries_at_once(const Tuning& tuning, uint32_t n_queries, uint32_t grou
         if (built >= wanted) return built;
     return 6;
 }
-constexpr uint32_t kTeamBytes = 16384; // of shared memory, which every device has
+constexpr uint32_t kTeamBytes = 16384; // half of the shared memory of devices that have teams; the rest is for exchanges
 
 // Teams of a workgroup: what each knows of all queries of a row must fit.
 uint32_t teams_of(const Tuning& tuning, const AttentionShape& shape, uint32_t queries) {

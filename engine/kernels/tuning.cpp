@@ -64,7 +64,7 @@ Tuning choose_tuning(const DeviceCaps& caps, DType cache_dtype) {
         tuning.matvec_rows = tuning.matvec_quant_rows = {1, 2, 4, 8, 16};
         tuning.matvec_teams = 4;
         // A tile of 8 keys is three loads behind each other and twenty exchanges: 16 of them in turn would take longer than a layer's weights.
-        tuning.attention_teams = std::bit_floor(std::clamp(caps.max_workgroup_invocations / tuning.lanes, 1u, 8u));
+        if (caps.max_shared_memory_bytes >= 32768) tuning.attention_teams = std::bit_floor(std::clamp(caps.max_workgroup_invocations / tuning.lanes, 1u, 8u));
         tuning.matvec_outs = 2;
         tuning.matvec_ahead = 4;
         // A lane reads its part of x for every row: 8 rows and 2 outputs are 9 bytes of the L1 cache for each byte of bf16, with 4 outputs 5.

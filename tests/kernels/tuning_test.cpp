@@ -37,7 +37,7 @@ TEST(Tuning, sends_prompts_to_the_best_units_a_device_has) {
 
     caps = desktop_gpu();
     caps.max_shared_memory_bytes = 16384; // what every device has
-    EXPECT_EQ(choose_tuning(caps).numerics_id(), "n1-l32-s128-t8");
+    EXPECT_EQ(choose_tuning(caps).numerics_id(), "n1-l32-s128");
 
     caps = desktop_gpu();
     caps.max_workgroup_invocations = 127; // below 4 subgroups
