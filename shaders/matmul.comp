@@ -1,6 +1,7 @@
 // A workgroup multiplies a tile of outputs by a tile of prompt rows, slab by slab of k through shared memory, where weights
 // are decoded once per tile. An invocation owns 4 outputs of 8 rows and adds in order of k: one tile shape serves every
 // prompt length bit for bit. Grid: x counts tiles of rows, so that those that share weights run together; y of outputs.
+// The slabs hold f32, or HALVES: include/slabs_of_{floats,halves}.glsl.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -14,23 +15,17 @@ layout(constant_id = 1) const uint ADD = 0; // 1: y += instead of y =
 #include "include/weight.glsl"
 
 layout(push_constant) uniform Push { MatmulArgs args; };
-layout(std430, binding = kMatmulX) readonly buffer X { vec4 x[]; };
 layout(std430, binding = kMatmulY) buffer Y { float y[]; };
 
 const uint DEPTH = 32u;               // k per slab
 const uint STEPS = 4u / kOctets;      // of a weight row per slab
 const uint QUADS = kMatmulTile / 4u;  // of outputs or rows
 const uint OWN_ROWS = 8u;
-
-// (k, output) and (k, row): 16 KiB together, as much as every device has. Quads of k lie exchanged (`place`), so that
-// neither the invocations that stage nor those that multiply meet in a bank.
-shared vec4 w_slab[DEPTH * QUADS];
-shared vec4 x_slab[DEPTH * QUADS];
-uint place(uint k, uint quad) { return k * QUADS + (quad ^ (k / 4u & 7u)); }
-
-void put_w(uint k, uint o, vec4 four) {
-    for (uint i = 0u; i < 4u; ++i) w_slab[place(k + i, o / 4u)][o % 4u] = four[i];
-}
+#ifdef HALVES
+#include "include/slabs_of_halves.glsl"
+#else
+#include "include/slabs_of_floats.glsl"
+#endif
 
 void main() {
     uint id = gl_LocalInvocationID.x;
@@ -54,34 +49,19 @@ void main() {
                 put_w(4u * (x_of_b(step, octet) - x_of_a(step0, 0u)), o, b);
             }
         }
-        uint quad0 = x_of_a(step0, 0u);
-        uint quad_end = x_of_a(args.k_steps, 0u);
-        for (uint i = id; i < DEPTH / 4u * kMatmulTile; i += gl_WorkGroupSize.x) {
-            uint k_quad = i % (DEPTH / 4u), r = i / (DEPTH / 4u);
-            vec4 four = vec4(0.0);
-            if (quad0 + k_quad < quad_end) four = x[min(row0 + r, args.n_rows - 1u) * args.x_stride + quad0 + k_quad];
-            for (uint j = 0u; j < 4u; ++j) x_slab[place(4u * k_quad + j, r / 4u)][r % 4u] = four[j];
-        }
+        stage_x(row0, x_of_a(step0, 0u));
         barrier();
-        if (busy) {
-            for (uint k = 0u; k < DEPTH; ++k) {
-                vec4 w = w_slab[place(k, own_outs)];
-                vec4 xa = x_slab[place(k, 2u * own_rows)], xb = x_slab[place(k, 2u * own_rows + 1u)];
-                [[unroll]] for (uint r = 0u; r < 4u; ++r) {
-                    acc[r] = fma(w, vec4(xa[r]), acc[r]);
-                    acc[4u + r] = fma(w, vec4(xb[r]), acc[4u + r]);
-                }
-            }
-        }
+        if (busy) multiply_slabs(own_outs, own_rows, acc);
         barrier();
     }
     if (!busy) return;
     [[unroll]] for (uint r = 0u; r < OWN_ROWS; ++r) {
         uint row = row0 + own_rows * OWN_ROWS + r;
+        float scale = sums_scale(min(row, args.n_rows - 1u));
         for (uint o = 0u; o < 4u; ++o) {
             if (row >= args.n_rows || out0 + 4u * own_outs + o >= args.n_out) continue;
             uint at = row * args.y_stride + args.first_out + out0 + 4u * own_outs + o;
-            precise float sum = acc[r][o];
+            precise float sum = acc[r][o] * scale;
             if (ADD != 0u) sum = y[at] + sum;
             y[at] = sum;
         }

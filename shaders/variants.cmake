@@ -16,6 +16,10 @@ foreach(op matmul embed)
   auspex_shader(${op}.quant SOURCE ${op}.comp DEFINES QUANT=1)
 endforeach()
 
+# Prompts on GPUs without matrix units that are quick at halves.
+auspex_shader(matmul.halves SOURCE matmul.comp DEFINES HALVES=1)
+auspex_shader(matmul.quant.halves SOURCE matmul.comp DEFINES QUANT=1 HALVES=1)
+
 # Matrix units: GL_KHR_cooperative_matrix needs a newer glslang than many a machine has.
 auspex_shader(matmul_matrix SOURCE shaders/matrix/matmul_matrix.comp PREBUILT)
 auspex_shader(matmul_matrix.quant SOURCE shaders/matrix/matmul_matrix.comp DEFINES QUANT=1 PREBUILT)

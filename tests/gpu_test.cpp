@@ -15,7 +15,7 @@ namespace {
 struct Gpu {
     std::unique_ptr<Device> device;
     std::unique_ptr<MemoryPool> memory;
-    std::array<std::unique_ptr<KernelLibrary>, 9> libraries; // by Variant
+    std::array<std::unique_ptr<KernelLibrary>, 10> libraries; // by Variant
     std::string problem;
 
     Gpu() {
@@ -46,15 +46,18 @@ Tuning tuning_of(Variant variant, const DeviceCaps& caps) {
     }
     if (variant >= Variant::tiles) {
         tuning.prompt_by_rows = false;
-        if (variant == Variant::tiles) tuning.matmul_parts = 0;
-        if (variant == Variant::matrices) tuning.matmul_parts *= 2; // one for an f16 cache
+        if (variant == Variant::tiles || variant == Variant::halves) tuning.matrix = {};
+        if (variant == Variant::halves) tuning.matmul_parts = 1;
+        else if (!tuning.matrix) tuning.matmul_parts = 0;
+        else if (variant == Variant::matrices) tuning.matmul_parts = 2;
         return tuning;
     }
     tuning.wide = false;
     tuning.matvec_ahead = 2;
     if (variant == Variant::shuffles) return tuning;
     tuning = without_shuffles(tuning, variant == Variant::lanes_16 ? 16 : variant == Variant::lanes_32 ? 32 : 0);
-    tuning.matmul_parts = 0; // matrix units want the device's lanes
+    tuning.matmul_parts = 0;
+    tuning.matrix = {}; // the units want the device's lanes
     if (variant != Variant::shared) {
         tuning.vocab_threads = variant == Variant::lanes_16 ? 64 : 256;
         tuning.attention_teams = variant == Variant::lanes_16 ? 2 : 8;
@@ -79,7 +82,7 @@ Tuning without_shuffles(Tuning tuning, uint32_t lanes) {
 }
 
 std::string variant_name(Variant variant) {
-    constexpr const char* kNames[] = {"native", "shuffles", "shared", "lanes_16", "lanes_32", "tiles", "matrices", "matrices_1", "other_fetches"};
+    constexpr const char* kNames[] = {"native", "shuffles", "shared", "lanes_16", "lanes_32", "tiles", "matrices", "matrices_1", "halves", "other_fetches"};
     return kNames[static_cast<int>(variant)];
 }
 

@@ -31,6 +31,7 @@ enum class Variant {
     tiles,    // prompts through the tiled kernels, as on a GPU without matrix units
     matrices, // prompts through matrix units; as tiles where the device has none
     matrices_1, // … with activations rounded to f16
+    halves,   // as on a GPU without matrix units that is quick at halves
     other_fetches, // as native, but from texel buffers if that does not, and the other way round: the same bits
 };
 std::string variant_name(Variant variant);

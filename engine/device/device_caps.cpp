@@ -113,6 +113,7 @@ Result<DeviceCaps> probe_caps(const VkFunctions& vk, VkPhysicalDevice physical_d
     vk.GetPhysicalDeviceProperties(physical_device, &plain);
     bool core13 = plain.apiVersion >= VK_API_VERSION_1_3;
     bool has_size_control = core13 || has_extension(extensions, "VK_EXT_subgroup_size_control");
+    bool has_float16 = plain.apiVersion >= VK_API_VERSION_1_2 || has_extension(extensions, "VK_KHR_shader_float16_int8");
     bool has_driver = plain.apiVersion >= VK_API_VERSION_1_2 || has_extension(extensions, "VK_KHR_driver_properties");
 
     VkPhysicalDeviceProperties2 properties = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, nullptr, {}};
@@ -139,7 +140,13 @@ Result<DeviceCaps> probe_caps(const VkFunctions& vk, VkPhysicalDevice physical_d
     VkPhysicalDeviceFeatures2 features = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, nullptr, {}};
     VkPhysicalDeviceSubgroupSizeControlFeatures size_features = {};
     size_features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES;
+    VkPhysicalDeviceShaderFloat16Int8Features half = {};
+    half.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES;
     if (has_size_control) features.pNext = &size_features;
+    if (has_float16) {
+        half.pNext = features.pNext;
+        features.pNext = &half;
+    }
     vk.GetPhysicalDeviceFeatures2(physical_device, &features);
 
     const VkPhysicalDeviceLimits& limits = plain.limits;
@@ -161,6 +168,7 @@ Result<DeviceCaps> probe_caps(const VkFunctions& vk, VkPhysicalDevice physical_d
                                      (size_control.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
     }
     caps.shader_int64 = features.features.shaderInt64 == VK_TRUE;
+    caps.shader_float16 = half.shaderFloat16 == VK_TRUE;
     // Cores of 1.2 carry the memory model and f16 arithmetic; no older device has matrices.
     if (plain.apiVersion >= VK_API_VERSION_1_2 && has_extension(extensions, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME) &&
         vk.GetPhysicalDeviceCooperativeMatrixPropertiesKHR) {

@@ -25,6 +25,7 @@ struct DeviceCaps {
     bool subgroup_shuffle = false;      // basic and shuffle operations in compute shaders
 
     bool shader_int64 = false;          // enabled
+    bool shader_float16 = false;        // offered, as by devices that are quick at halves; no shader needs it but for matrix units
 
     // Matrix units as VK_KHR_cooperative_matrix offers them to a subgroup: (m, k) · (k, n) of f16, summed in f32. All 0:
     // none, or not enabled, or without the Vulkan memory model and f16 arithmetic, which shaders need beside them.

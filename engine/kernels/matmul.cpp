@@ -13,10 +13,11 @@ void record_matmul(Recorder& to, const Tensor& weight, BufferView x, BufferView 
     const Tuning& tuning = to.tuning();
     if (tuning.prompt_by_rows) return record_matvec(to, weight, x, y, n_rows, y_stride, add, y_first);
     const uint32_t layout = weight.layout(), adds = add ? 1 : 0;
-    KernelId id = {is_quantized(weight.dtype) ? "matmul.quant" : "matmul", 3, sizeof(gpu::MatmulArgs), false, {layout, adds}};
+    const std::string blocks = is_quantized(weight.dtype) ? ".quant" : "";
+    KernelId id = {"matmul" + blocks + (tuning.matmul_parts > 0 ? ".halves" : ""), 3, sizeof(gpu::MatmulArgs), false, {layout, adds}};
     uint32_t rows = gpu::kMatmulTile, outs = gpu::kMatmulTile; // of a workgroup
-    if (tuning.matmul_parts > 0) {
-        id.shader = is_quantized(weight.dtype) ? "matmul_matrix.quant" : "matmul_matrix";
+    if (tuning.prompts_use_matrices()) {
+        id.shader = "matmul_matrix" + blocks;
         const uint32_t weight_parts = weight.dtype == DType::f16 || weight.dtype == DType::bf16 ? 1 : tuning.matmul_parts;
         const uint32_t own_outs = matrix_outs_of(tuning, weight_parts, to.kernels.device().caps);
         id.constants = {4 * tuning.lanes, layout, adds, tuning.matrix.m, tuning.matrix.n, tuning.matrix.k, tuning.matmul_parts, tuning.matrix_rows, own_outs};

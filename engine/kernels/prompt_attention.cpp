@@ -12,7 +12,7 @@ enum class Tiles { none, shared_memory, matrix_units }; // none: through the row
 Tiles tiles_of(const Tuning& tuning, const AttentionShape& shape) {
     const uint32_t group = shape.n_heads / shape.n_kv_heads;
     if (tuning.prompt_by_rows || !tuning.prompt_attention) return Tiles::none;
-    if (tuning.matmul_parts > 0 && shape.cache_dtype == DType::f16 && group <= gpu::kMatrixQueries && tuning.attention_split == gpu::kMatrixKeys)
+    if (tuning.prompts_use_matrices() && shape.cache_dtype == DType::f16 && group <= gpu::kMatrixQueries && tuning.attention_split == gpu::kMatrixKeys)
         return Tiles::matrix_units;
     return group <= gpu::prompt_queries(shape.head_dim) && tuning.attention_split % gpu::kPromptKeys == 0 ? Tiles::shared_memory : Tiles::none;
 }

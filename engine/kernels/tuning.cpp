@@ -70,6 +70,8 @@ Tuning choose_tuning(const DeviceCaps& caps, DType cache_dtype) {
         // A lane reads its part of x for every row: 8 rows and 2 outputs are 9 bytes of the L1 cache for each byte of bf16, with 4 outputs 5.
         tuning.matvec_many_outs = 4;
     }
+    // Shared memory gives fewer floats than there are multipliers; halves are twice as many.
+    tuning.matmul_parts = caps.shader_float16 && cache_dtype != DType::f32 ? 1 : 0;
     // The matrix kernel has four subgroups of a known size.
     if (caps.matrix && tuning.subgroup && caps.max_shared_memory_bytes >= 32768 && caps.max_workgroup_invocations >= 4 * tuning.lanes) {
         tuning.matmul_parts = cache_dtype == DType::f32 ? 2 : 1;
@@ -118,7 +120,7 @@ uint32_t matrix_outs_of(const Tuning& tuning, uint32_t weight_parts, const Devic
 }
 
 std::vector<MatrixTile> matrix_tile_choices(const Tuning& base, const DeviceCaps& caps) {
-    if (base.matmul_parts == 0 || base.prompt_by_rows) return {};
+    if (!base.prompts_use_matrices()) return {};
     // More rows or outputs read less of shared memory for a product; fewer make more workgroups of a short prompt.
     std::vector<MatrixTile> choices = {{32, 32}, {32, 64}, {64, 32}, {64, 64}};
     std::erase_if(choices, [&](MatrixTile tile) {
@@ -168,18 +170,17 @@ std::string Tuning::sizes() const {
     const std::string loops = wide ? (texels ? "wide, by texels" : "wide")
                                    : outs + " x " + std::to_string(matvec_teams) + " teams, " + std::to_string(matvec_ahead) + " steps at once";
     const std::string blocks = matvec_rows == matvec_quant_rows ? "" : "; of blocks" + list(matvec_quant_rows);
-    const bool has_matrices = matmul_parts > 0 && !prompt_by_rows;
     return loops + (norm_stage ? "; norms as stages" : "; norms within") + "; rows" + list(matvec_rows) + blocks + "; vocabulary by " +
            std::to_string(vocab_threads) + "; attention by " + std::to_string(attention_rows) + (attention_rows == 1 ? " row" : " rows") +
-           (has_matrices ? "; matrix tiles of " + std::to_string(matrix_rows) + " x " + std::to_string(matrix_outs) : "");
+           (prompts_use_matrices() ? "; matrix tiles of " + std::to_string(matrix_rows) + " x " + std::to_string(matrix_outs) : "");
 }
 
 std::string Tuning::numerics_id() const {
     std::string id = "n1-l" + std::to_string(lanes) + "-s" + std::to_string(attention_split);
     if (attention_teams > 1) id += "-t" + std::to_string(attention_teams);
     if (prompt_by_rows) return id + "-r";
-    if (prompt_attention) id += matmul_parts > 0 ? "-pm" : "-p";
-    if (matmul_parts > 0) id += "-m" + std::to_string(matmul_parts);
+    if (prompt_attention) id += matrix ? "-pm" : "-p";
+    if (matmul_parts > 0) id += matrix ? "-m" + std::to_string(matmul_parts) : "-h";
     return id;
 }
 

@@ -16,8 +16,8 @@ struct Tuning {
     uint32_t attention_split = 128; // keys per attention split, a multiple of the page size
     uint32_t attention_teams = 1;   // teams of lanes that share a split's keys, a power of two, where shared memory has room for them
     bool prompt_by_rows = false;    // prompts go through the row family: CPUs have no use for another tile shape
-    uint32_t matmul_parts = 0;      // f16 parts of an activation on matrix units: 2 are as good as f32, 1 is half the work; 0: no units
-    DeviceCaps::MatrixTile matrix;  // of the units that they use
+    DeviceCaps::MatrixTile matrix;  // of the matrix units that prompts use; 0: none
+    uint32_t matmul_parts = 0;      // f16 parts of an activation in prompts' products: 1, or 2 on matrix units, as good as f32; 0: f32 itself
     bool prompt_attention = false;  // of prompts by tiles of rows, where prompts do not go by rows; on matrix units if there are any
 
     // Bit-neutral.
@@ -41,6 +41,7 @@ struct Tuning {
     uint32_t matrix_rows = 32;                // rows and outputs of a subgroup on matrix units; see matrix_outs_of
     uint32_t matrix_outs = 64;
 
+    bool prompts_use_matrices() const { return !prompt_by_rows && matrix; }
     std::string numerics_id() const;
     // The bit-neutral sizes in a few words, for people.
     std::string sizes() const;

@@ -11,7 +11,7 @@ struct Case {
     bool add;
 };
 
-const std::vector<Variant> kKernels = {Variant::native, Variant::tiles, Variant::matrices, Variant::matrices_1};
+const std::vector<Variant> kKernels = {Variant::native, Variant::tiles, Variant::matrices, Variant::matrices_1, Variant::halves};
 
 // One f16 per activation and weight, 2^-11 of each where devices round down; else as good as f32.
 double more_error(const Tuning& tuning) {
@@ -79,7 +79,7 @@ TEST_P(MatmulChunks, are_the_same_whatever_a_subgroup_computes) {
     Tuning tuning = kernels(GetParam()).tuning();
     std::vector<MatrixTile> tiles = matrix_tile_choices(tuning, device().caps);
     tiles.push_back({16, 16}); // a CPU's
-    if (matmul_wants_halves(tuning)) {
+    if (tuning.prompts_use_matrices()) {
         EXPECT_GE(tiles.size(), 4u);
     }
     for (const DType dtype : {DType::bf16, DType::f32, DType::q4_0}) {

@@ -12,7 +12,7 @@ class PromptAttention : public AttentionTest, public ::testing::WithParamInterfa
         prompt_ = true;
         const Tuning& tuning = library().tuning();
         // One f16 per query and weight, 2^-11 of each where devices round down.
-        if (tuning.matmul_parts == 1 && GetParam().cache_dtype == DType::f16) more_error_ = 0x1p-11;
+        if (tuning.matrix && tuning.matmul_parts == 1 && GetParam().cache_dtype == DType::f16) more_error_ = 0x1p-11;
     }
     KernelLibrary& library() { return kernels(GetParam().variant); }
 };
@@ -93,14 +93,14 @@ TEST_F(PromptAttentionShapes, of_very_large_groups_go_by_the_row_familys) {
     EXPECT_EQ(prompt_tile_rows(tuning, heads(32, 8, 64), 64), 16u);
     EXPECT_EQ(prompt_tile_rows(tuning, heads(33, 1, 128), 64), 4u);
     EXPECT_EQ(prompt_tile_rows(tuning, heads(33, 1, 64), 64), 1u);
-    tuning.matmul_parts = 2; // 32 queries for every dimension of a head; what is more goes by the tiles of shared memory
+    tuning.matrix = {16, 16, 16}; // 32 queries for every dimension of a head; what is more goes by the tiles of shared memory
     EXPECT_EQ(prompt_tile_rows(tuning, heads(24, 8, 128), 64), 10u);
     EXPECT_EQ(prompt_tile_rows(tuning, heads(32, 8, 64), 64), 8u);
     EXPECT_EQ(prompt_tile_rows(tuning, heads(33, 1, 64), 64), 1u);
     EXPECT_EQ(prompt_tile_rows(tuning, heads(33, 1, 128), 64), 4u);
     tuning.attention_split = 64;
     EXPECT_EQ(prompt_tile_rows(tuning, heads(32, 8, 64), 64), 16u);
-    tuning.matmul_parts = 0;
+    tuning.matrix = {};
     tuning.attention_split = 48;
     EXPECT_EQ(prompt_tile_rows(tuning, heads(24, 8, 128), 64), 4u);
     EXPECT_EQ(prompt_tile_rows(tuning, heads(24, 8, 128), 5), 3u) << "tiles of one size";

@@ -47,7 +47,7 @@ TEST_F(Tiles, give_the_bits_of_rows_in_other_formats) {
     for (DType dtype : {DType::f16, DType::f32}) expect_bits_of_rows(dtype, Variant::native, {1, 3});
 }
 TEST_F(Tiles, give_the_bits_of_rows_however_they_are_read) {
-    for (Variant variant : {Variant::other_fetches, Variant::shuffles, Variant::shared, Variant::tiles, Variant::matrices})
+    for (Variant variant : {Variant::other_fetches, Variant::shuffles, Variant::shared, Variant::tiles, Variant::matrices, Variant::halves})
         expect_bits_of_rows(DType::bf16, variant, {1, 5});
 }
 

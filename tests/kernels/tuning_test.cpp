@@ -29,6 +29,9 @@ TEST(Tuning, sends_prompts_to_the_best_units_a_device_has) {
     DeviceCaps caps = desktop_gpu();
     caps.matrix = {};
     EXPECT_EQ(choose_tuning(caps).numerics_id(), "n1-l32-s128-t8-p");
+    caps.shader_float16 = true;
+    for (DType rounding : {DType::f16, DType::q8_0}) EXPECT_EQ(choose_tuning(caps, rounding).numerics_id(), "n1-l32-s128-t8-p-h");
+    EXPECT_EQ(choose_tuning(caps, DType::f32).numerics_id(), "n1-l32-s128-t8-p");
 
     caps = desktop_gpu();
     caps.subgroup_size_control = false;
@@ -45,6 +48,7 @@ TEST(Tuning, sends_prompts_to_the_best_units_a_device_has) {
 
     caps = desktop_gpu();
     caps.type = VK_PHYSICAL_DEVICE_TYPE_CPU;
+    caps.shader_float16 = true;
     EXPECT_EQ(choose_tuning(caps).numerics_id(), "n1-l32-s128-r");
 }
 
@@ -79,7 +83,7 @@ TEST(Tuning, offers_matrix_tiles_that_fit_into_shared_memory) {
                 }
             }
     Tuning without = base;
-    without.matmul_parts = 0;
+    without.matrix = {};
     EXPECT_TRUE(matrix_tile_choices(without, desktop_gpu()).empty());
     without = base;
     without.prompt_by_rows = true;

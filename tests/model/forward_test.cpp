@@ -47,7 +47,8 @@ class Forward : public GpuTestWith<ForwardCase> {
         if (kind != Kernels::native) tuning.prompt_by_rows = kind == Kernels::lanes_16;
         if (kind >= Kernels::shared_matmul) {
             tuning = without_shuffles(tuning, kind == Kernels::lanes_16 ? 16 : kind == Kernels::lanes_32_matmul ? 32 : 0);
-            tuning.matmul_parts = 0; // matrix units want the device's lanes
+            tuning.matmul_parts = 0;
+            tuning.matrix = {}; // the units want the device's lanes
         }
         auto made = KernelLibrary::create(device(), tuning, "");
         EXPECT_TRUE(made.ok()) << made.status().message();

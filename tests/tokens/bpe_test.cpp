@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <ctime>
 #include <set>
 
@@ -169,8 +170,8 @@ TEST_F(Bpe, streams_as_text) {
     EXPECT_EQ(out + stream.finish(), text);
 }
 
-// Not a benchmark: quadratic work would take sixteen times as long, and a stack that grows would overflow. Processor
-// time, because other programs run too.
+// Not a benchmark: quadratic work would take sixteen times as long, and a stack that grows would overflow. Processor time, and
+// the least of several tries, because other programs run too, and share caches and memory.
 TEST_F(Bpe, long_runs_take_linear_time) {
     const auto seconds = [&](std::string_view unit, size_t bytes) {
         std::string text;
@@ -181,7 +182,9 @@ TEST_F(Bpe, long_runs_take_linear_time) {
         return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
     };
     const auto expect_linear = [&](std::string_view unit, size_t bytes) {
-        const double small = seconds(unit, bytes), large = seconds(unit, 4 * bytes);
+        const double small = seconds(unit, bytes);
+        double large = seconds(unit, 4 * bytes);
+        for (int tries = 1; tries < 5 && large >= 8 * small + 0.05; ++tries) large = std::min(large, seconds(unit, 4 * bytes));
         EXPECT_LT(large, 8 * small + 0.05) << in_quotes(unit) << ' ' << small << ' ' << large;
     };
     expect_linear("a", 1u << 20);

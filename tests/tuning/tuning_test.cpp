@@ -264,7 +264,7 @@ TEST(Tuning, first_use_measures_once) {
         EXPECT_EQ(chosen_of(tuned, "attention rows", attention_rows_choices().size()), std::to_string(tuned.tuning.attention_rows));
         EXPECT_EQ(attention_rows, (std::set<uint32_t>{1, 2, 4, 8}));
         const std::vector<MatrixTile> choices = matrix_tile_choices(tuned.tuning, first->device().caps);
-        EXPECT_EQ(choices.empty(), tuned.tuning.matmul_parts == 0);
+        EXPECT_EQ(choices.empty(), !tuned.tuning.prompts_use_matrices());
         for (const MatrixTile& tile : choices) all_tiles.insert({tile.rows, tile.outs});
         const std::string tile = std::to_string(tuned.tuning.matrix_rows) + " x " + std::to_string(tuned.tuning.matrix_outs);
         EXPECT_EQ(chosen_of(tuned, "matrix tile", choices.size()), choices.empty() ? "" : tile);
@@ -483,6 +483,7 @@ TEST(Tuning, a_prompt_kernel_that_computes_something_else_is_found) {
     desc.adjust_tuning = [](Tuning& tuning) {
         tuning.prompt_by_rows = false;
         tuning.matmul_parts = 0;
+        tuning.matrix = {};
     };
     auto engine = make_engine(desc);
     ASSERT_TRUE(engine);

@@ -116,7 +116,7 @@ Status check_matrix_units(Device& device, KernelLibrary& kernels, const TuningRe
 Result<DeviceTuning> tune_device(Device& device, const Tuning& by_caps, KernelLibrary& kernels, const TuningRequest& request, const Logger& log) {
     DeviceTuning result;
     Tuning base = by_caps;
-    if (matmul_wants_halves(base)) AUSPEX_TRY(check_matrix_units(device, kernels, request, base, log));
+    if (base.prompts_use_matrices()) AUSPEX_TRY(check_matrix_units(device, kernels, request, base, log));
     result.tuning = base;
     // A CPU compiles for longer than a start may take, and what it is timed at while a host starts says little of later.
     const bool is_cpu = device.caps.type == VK_PHYSICAL_DEVICE_TYPE_CPU;
@@ -184,7 +184,7 @@ Result<DeviceTuning> tune_device(Device& device, const Tuning& by_caps, KernelLi
         AUSPEX_TRY_ASSIGN(chosen, KernelLibrary::create(device, result.tuning, ""));
         if (request.adjust_kernels) request.adjust_kernels(*chosen);
         AUSPEX_TRY_ASSIGN(again, compare_row_counts(device, *chosen, formats));
-        if (again.agree && matmul_wants_halves(result.tuning)) {
+        if (again.agree && result.tuning.prompts_use_matrices()) {
             AUSPEX_TRY_ASSIGN(error, prompt_kernel_error(device, *chosen, formats[0]));
             if (!(error <= kMostPromptError)) again = {false, "products on matrix units"};
         }
