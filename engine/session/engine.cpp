@@ -362,7 +362,7 @@ Status Engine::score(std::span<const uint32_t> tokens, const Scorer::EachRow& ea
     if (tokens.size() > max_context_)
         return {Code::capacity, std::to_string(tokens.size()) + " tokens were to be scored, expected at most the context of " + std::to_string(max_context_)};
     return scheduler_->with_free_slot(static_cast<uint32_t>(tokens.size()), [&](uint32_t slot, std::span<const PageChange> pages) {
-        Scorer scorer(*device_, *kernels_, {*target_, draft_.get()}, buffers_, slot);
+        Scorer scorer(*device_, *kernels_, {*target_, draft_.get()}, buffers_, slot, [&](uint32_t n_rows) { return scheduler_->slices_of_pass(n_rows); });
         return scorer.run(tokens, pages, chunk, each_row);
     });
 }

@@ -260,6 +260,11 @@ double Scheduler::replay_ms(TurnKind kind, uint32_t rows) const {
     return ms >= 0 ? ms : planner_->replay_ms(kind != TurnKind::target_prompt, rows);
 }
 
+uint32_t Scheduler::slices_of_pass(uint32_t n_rows) const {
+    const double ms = planner_->replay_ms(false, n_rows);
+    return slices_of(ms, ms, limits_.max_submission_ms, models_.target.config().n_layers);
+}
+
 uint32_t Scheduler::replay_rows(TurnKind kind, double limit_ms) const {
     if (kind == TurnKind::draft_rows) return catch_up_rows(limits_.max_replay_rows);
     uint32_t rows = limits_.max_replay_rows;

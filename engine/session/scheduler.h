@@ -67,6 +67,8 @@ class Scheduler {
     using UseSlot = std::function<Status(uint32_t slot, std::span<const PageChange> pages)>;
     // of_draft: with the draft model's pages instead.
     Status with_free_slot(uint32_t n_rows, const UseSlot& use, bool of_draft = false);
+    // Parts, as Turn has them, of such work: one pass of the target by the row family.
+    uint32_t slices_of_pass(uint32_t n_rows) const;
 
   private:
     using Group = std::vector<LiveSequence*>;

@@ -36,9 +36,12 @@ Status Scorer::prepare(uint32_t chunk, uint32_t max_commands) {
 
     AUSPEX_TRY_ASSIGN(recording, Recording::create(*device_, 0));
     Recorder to = {*recording, *kernels_};
+    const uint32_t slice_layers = models_.target.slice_layers(slices_(chunk_));
     recording->begin_segment("score");
     record_commands(to, models_, *buffers_, turn_);
-    record_replay(to, models_.target, {turn_.list.view(), buffers_->history.view(), rows_.view(), counts_.view()}, chunk_, PassKind::rows, chunk_, buffers_->history_stride);
+    record_replay(to, models_.target, {turn_.list.view(), buffers_->history.view(), rows_.view(), counts_.view()}, chunk_, PassKind::rows, chunk_, buffers_->history_stride,
+                  slice_layers);
+    if (slice_layers > 0) to.cmd.cut();
     models_.target.record_head(to, logits_.view(), {.n = chunk_}, vocab);
     recording->transfer_barrier();
     recording->copy(logits_.view(0, uint64_t(chunk_) * vocab * 4), host_logits_.view(0, uint64_t(chunk_) * vocab * 4));
@@ -59,8 +62,11 @@ Status Scorer::run_chunk(std::span<const uint32_t> tokens, uint32_t first, std::
         list[2 * i] = i < tokens.size() ? slot_ : gpu::kNoSlot;
         list[2 * i + 1] = first + i;
     }
-    VkCommandBuffer segment = recording_->segment(0);
-    AUSPEX_TRY(device_->submit(&segment, 1, fence_));
+    const uint32_t n = recording_->n_segments();
+    for (uint32_t i = 0; i < n; ++i) {
+        const VkCommandBuffer segment = recording_->segment(i);
+        AUSPEX_TRY(device_->submit(&segment, 1, i + 1 == n ? fence_ : VK_NULL_HANDLE));
+    }
     AUSPEX_TRY(device_->wait_until_done(fence_));
     return device_->check(device_->vk.ResetFences(device_->handle, 1, &fence_), "vkResetFences");
 }

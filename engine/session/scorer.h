@@ -14,9 +14,10 @@ class Scorer {
     static constexpr uint32_t kDefaultChunk = 16; // rows of one pass; any number gives the same bits
 
     // Rows are evaluated in `slot`, whose target pages for all of them are mapped: `pages` are told to the GPU first. Nothing
-    // else may be submitted until run() returns.
-    Scorer(Device& device, KernelLibrary& kernels, RoundModels models, const RoundBuffers& buffers, uint32_t slot)
-        : device_(&device), kernels_(&kernels), models_(models), buffers_(&buffers), slot_(slot), memory_(device) {}
+    // else may be submitted until run() returns. slices: parts of a pass over so many rows, as turn_slices says.
+    using Slices = std::function<uint32_t(uint32_t n_rows)>;
+    Scorer(Device& device, KernelLibrary& kernels, RoundModels models, const RoundBuffers& buffers, uint32_t slot, Slices slices)
+        : device_(&device), kernels_(&kernels), models_(models), buffers_(&buffers), slot_(slot), slices_(std::move(slices)), memory_(device) {}
     ~Scorer();
 
     // Row i's logits, (vocab) f32, go to each_row(i, logits) in ascending order; valid during the call.
@@ -31,6 +32,7 @@ class Scorer {
     RoundModels models_;
     const RoundBuffers* buffers_;
     uint32_t slot_;
+    Slices slices_;
     MemoryPool memory_; // of this scorer alone: given back with it
     TurnBuffers turn_;  // commands, count and list
     Buffer rows_, counts_; // (chunk) Row, 3 uint
@@ -38,7 +40,7 @@ class Scorer {
     Buffer host_logits_;   // the same, for the host
     uint32_t chunk_ = 0;
     VkFence fence_ = VK_NULL_HANDLE;
-    std::unique_ptr<Recording> recording_; // of one chunk
+    std::unique_ptr<Recording> recording_; // of one chunk; a submission per segment
 };
 
 // log of softmax(logits)[token], in double.

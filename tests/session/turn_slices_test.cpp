@@ -84,6 +84,10 @@ struct Told {
     std::vector<Answer> answers;
     size_t n_submits = 0, n_prompt_turns = 0;
 };
+size_t n_submits() {
+    const auto& calls = VkInjector::instance().calls();
+    return static_cast<size_t>(std::count_if(calls.begin(), calls.end(), [](const char* call) { return std::strcmp(call, "QueueSubmit") == 0; }));
+}
 Told run_with(double max_submission_ms, const std::function<void(Tuning&)>& adjust = {}) {
     EngineDesc desc = bundled_pair(2, 256);
     desc.max_submission_ms = max_submission_ms;
@@ -92,14 +96,13 @@ Told run_with(double max_submission_ms, const std::function<void(Tuning&)>& adju
     VkInjector::instance().reset({});
     auto engine = make_engine(desc);
     if (!engine) return {};
-    const auto n_before = VkInjector::instance().calls().size();
+    const size_t before = n_submits();
     const std::vector<uint32_t> prompt = random_prompt(150, engine->target().config().vocab_size, 5);
     Told run;
     engine->scheduler().set_trace([&](const TraceEvent& event) { run.n_prompt_turns += !event.is_stage && event.drafter[0] == '\0' ? 1 : 0; });
     run.answers = run_jobs(*engine, {{.prompt = prompt, .max_tokens = 24, .draft_len = 3}, {.prompt = {prompt.begin(), prompt.begin() + 20}, .max_tokens = 24},
                                      {.prompt = prompt, .max_tokens = 24, .draft_len = 5, .temperature = 1}});
-    const auto& calls = VkInjector::instance().calls();
-    for (size_t i = n_before; i < calls.size(); ++i) run.n_submits += std::strcmp(calls[i], "QueueSubmit") == 0 ? 1 : 0;
+    run.n_submits = n_submits() - before;
     return run;
 }
 
@@ -128,6 +131,28 @@ TEST(TurnSlices, chunks_of_prompts_change_no_bit) {
     EXPECT_GT(cut.n_submits, whole.n_submits);
     EXPECT_LT(whole.n_prompt_turns, 8u) << "prompts of 150 tokens in one piece";
     EXPECT_GE(cut.n_prompt_turns, 2 * 149 / 8u);
+}
+
+TEST(TurnSlices, scores_are_the_same_in_parts) {
+    std::vector<std::vector<float>> whole;
+    for (double limit_ms : {kNoBudget, 1e-6}) {
+        EngineDesc desc = bundled_pair(1, 64);
+        desc.max_submission_ms = limit_ms;
+        desc.device.hook = VkInjector::hook();
+        VkInjector::instance().reset({});
+        auto engine = make_engine(desc);
+        ASSERT_TRUE(engine);
+        const size_t before = n_submits();
+        std::vector<std::vector<float>> rows;
+        const Status status = engine->score(random_prompt(40, engine->target().config().vocab_size, 5),
+                                            [&](uint32_t, std::span<const float> logits) { rows.emplace_back(logits.begin(), logits.end()); });
+        EXPECT_TRUE(status.ok()) << status.message();
+        const size_t n_chunks = ceil_div(40u, Scorer::kDefaultChunk), n_layers = engine->target().config().n_layers;
+        EXPECT_EQ(n_submits() - before, limit_ms == kNoBudget ? n_chunks : n_chunks * (n_layers + 1)) << limit_ms << " ms";
+        if (whole.empty()) whole = rows;
+        EXPECT_EQ(whole.size(), 40u);
+        EXPECT_TRUE(rows == whole) << limit_ms << " ms";
+    }
 }
 
 } // namespace
