@@ -1,5 +1,6 @@
 // Whole passes: logits against the double-precision reference over a matrix of shapes; row r of an n-row pass has the bits
 // of a one-row pass, in logits and cache; a prompt in any chunks leaves the same cache.
+#include "kernels/matmul.h"
 #include "model/forward_rig.h"
 #include "model/reference_checkpoint.h"
 #include "session/engine_fixture.h"
@@ -42,7 +43,7 @@ class Forward : public GpuTestWith<ForwardCase> {
         return model;
     }
     std::unique_ptr<ForwardRig> rig() {
-        Tuning tuning = choose_tuning(device().caps);
+        Tuning tuning = choose_tuning(device().caps, GetParam().cache);
         const Kernels kind = GetParam().kernels;
         if (kind != Kernels::native) tuning.prompt_by_rows = kind == Kernels::lanes_16;
         if (kind >= Kernels::shared_matmul) {
@@ -55,6 +56,7 @@ class Forward : public GpuTestWith<ForwardCase> {
         library_ = std::move(made).value();
         return std::make_unique<ForwardRig>(device(), memory(), *library_, synthetic(), GetParam().cache);
     }
+    const Tuning& tuning() { return library_->tuning(); }
     uint32_t vocab() { return GetParam().shape.vocab; }
     CacheShape cache_shape(ForwardRig& rig) { return rig.model().cache().shape(); }
 
@@ -90,8 +92,10 @@ TEST_P(Forward, logits_are_the_references) {
         ASSERT_EQ(begin, 150u);
     }
     // f32 arithmetic leaves some hundred roundings of 2^-24 of random sign. With an f16 cache the reference rounds keys and
-    // values too, but where the two sides of a rounding meet, one of them lands on the neighbour, 2^-11 away.
-    EXPECT_LE(worst, spread * (GetParam().cache == DType::f16 ? 2e-3 : 3e-5));
+    // values too, but where the two sides of a rounding meet, one of them lands on the neighbour, 2^-11 away. Prompts may multiply halves
+    // besides, which the reference does not: seven products a layer of factors rounded by 2^-12, some 5e-4 in all and four times that at worst.
+    const double halves = matmul_wants_halves(tuning()) && tuning().matmul_parts == 1 ? 2e-3 : 0;
+    EXPECT_LE(worst, spread * ((GetParam().cache == DType::f16 ? 2e-3 : 3e-5) + halves));
     EXPECT_GT(spread, 0.1);
     RecordProperty("worst_relative_error", std::to_string(worst / spread));
     std::printf("worst error %.2e of the logits' spread %.2f\n", worst / spread, spread);
