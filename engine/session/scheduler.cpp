@@ -433,6 +433,7 @@ void Scheduler::finish(const Turn& turn, StepResult& result) {
         sequence.stats.draft_ms += turn.draft_ms;
         sequence.stats.verify_ms += turn.verify_ms;
         sequence.stats.accept_ms += turn.accept_ms;
+        if (sequence.first_token_ns == 0) sequence.first_round_ns = std::max(sequence.first_round_ns, last_turn_done_ns_); // it was queued behind the prompt
         const Outcome outcome = read_outcome(record);
         sequence.apply(outcome, turn.done_ns);
         if (trace_.is_on()) trace_.add(outcome);

@@ -492,6 +492,30 @@ TEST_F(CApiTest, TokensComeOnceAndInOrder) {
     for (auspex_sequence one : {sequence, again}) EXPECT_EQ(auspex_sequence_destroy(engine_, one), AUSPEX_OK);
 }
 
+// The first round is queued while the prompt is read.
+TEST_F(CApiTest, ReadingAPromptIsNoGeneration) {
+    std::string text;
+    for (int i = 0; i < 7; ++i) text += "The cat saw a dog. ";
+    for (uint32_t draft_len : {0u, 3u}) {
+        auspex_sequence_desc desc = prompt(text.c_str(), 2);
+        desc.draft_len = draft_len;
+        for (int is_warm = 0; is_warm < 2; ++is_warm) { // at first shaders are compiled
+            const auspex_sequence sequence = create(desc);
+            finish();
+            auspex_sequence_stats stats;
+            auspex_sequence_stats_init(&stats, sizeof stats);
+            ASSERT_EQ(auspex_sequence_get_stats(engine_, sequence, &stats), AUSPEX_OK);
+            EXPECT_GT(stats.prompt_n, 40u);
+            EXPECT_LE(stats.prompt_n, 64u) << "in one piece";
+            EXPECT_GE(stats.first_token_ms, stats.prompt_ms);
+            if (is_warm) {
+                EXPECT_GT(stats.prompt_ms, 0.5 * stats.first_token_ms) << draft_len;
+            }
+            EXPECT_EQ(auspex_sequence_destroy(engine_, sequence), AUSPEX_OK);
+        }
+    }
+}
+
 TEST_F(CApiTest, AnErrorLeavesARunningSequenceAsItWas) {
     auto run = [&](bool with_errors) {
         auspex_sequence_desc desc = prompt("The bird", 40, 0.8f, 21);

@@ -393,9 +393,9 @@ typedef struct auspex_sequence_stats {
     auspex_stop_reason stop_reason;
     uint32_t prompt_n;         /* tokens before the latest generation */
     uint32_t predicted_n;      /* tokens generated, the end token included */
-    double prompt_ms;          /* wall time from creation to the submission of the first round; < 0: not available */
+    double prompt_ms;          /* wall time from creation to the first round's begin: what comes before it is done; < 0: not available */
     double first_token_ms;     /* wall time from creation to the first token; < 0: not available */
-    double predicted_ms;       /* wall time from the first round's submission to the last token; < 0: not available */
+    double predicted_ms;       /* wall time from the first round's begin to the last token; < 0: not available */
     uint32_t rounds;           /* with at least one emitted token */
     uint32_t draft_n;          /* drafts tested, up to a stop or limit */
     uint32_t draft_n_accepted;
