@@ -203,7 +203,9 @@ Result<MemoryPlan> Engine::build(const EngineDesc& desc, const OpenedModels& mod
                              .draft_bytes = draft_ ? draft_->weights().bytes() : 0,
                              .target_stages = stages_per_layer(tuning()) * target.n_layers,
                              .draft_stages = draft_ ? stages_per_layer(tuning()) * draft_->config().n_layers : 0,
-                             .is_cpu = device_->caps.type == VK_PHYSICAL_DEVICE_TYPE_CPU};
+                             .is_cpu = device_->caps.type == VK_PHYSICAL_DEVICE_TYPE_CPU,
+                             .target_text_bytes = KvCache::bytes_per_token(target_->cache().shape()),
+                             .draft_text_bytes = draft_ ? KvCache::bytes_per_token(draft_->cache().shape()) : 0};
     planner_ = std::make_unique<RoundPlanner>(prior, max_draft_len_, draft_ != nullptr);
     scheduler_ = std::make_unique<Scheduler>(round_models, *turns_, *planner_, max_commands, limits);
 

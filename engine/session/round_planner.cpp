@@ -19,6 +19,12 @@ Drafter proposer(const SequenceRequest& request) {
     return request.drafter == DrafterChoice::lookup ? Drafter::lookup : Drafter::ngram;
 }
 
+template <typename List, typename Of> double mean_of(const List& list, Of of) {
+    double sum = 0;
+    for (const auto& one : list) sum += of(one);
+    return list.empty() ? 0 : sum / static_cast<double>(list.size());
+}
+
 RoundShape shape_of(const RoundForm& form, bool proposals) {
     return {.model = form.model_drafts, .proposals = proposals, .draft_len = form.draft_len, .batch = form.batch, .transforms = form.edits_logits || form.truncation.any()};
 }
@@ -49,6 +55,7 @@ void RoundPlanner::plan(std::span<const Entry> entries, uint32_t batch) {
                          .tokens_left = entry.tokens_left,
                          .choice = {}});
     }
+    costs_.set_text_len(mean_of(entries, [](const Entry& entry) { return entry.sequence->target_len; }));
     const double savings = long_run_.savings;
     policy_.decide(group, batch, transforms);
     if (std::any_of(entries.begin(), entries.end(), [](const Entry& entry) { return is_simulated(entry.sequence->request); })) long_run_.savings = savings;
@@ -62,9 +69,15 @@ void RoundPlanner::plan(std::span<const Entry> entries, uint32_t batch) {
     }
 }
 
-void RoundPlanner::observe_times(const Turn& turn, double wall_ms) {
+void RoundPlanner::observe_times(const Turn& turn, double wall_ms, bool is_steady) {
     const bool proposals = std::any_of(turn.entries.begin(), turn.entries.end(), [](const TurnEntry& entry) { return entry.choice.source == DraftSource::proposals; });
-    costs_.observe(shape_of(turn.key.round, proposals), {turn.draft_ms, turn.verify_ms, turn.accept_ms, wall_ms, turn.recording_ms});
+    costs_.observe(shape_of(turn.key.round, proposals), {.draft_ms = turn.draft_ms,
+                                                         .verify_ms = turn.verify_ms,
+                                                         .accept_ms = turn.accept_ms,
+                                                         .wall_ms = wall_ms,
+                                                         .recording_ms = turn.recording_ms,
+                                                         .text_len = mean_of(turn.entries, [](const TurnEntry& entry) { return entry.text_len; }),
+                                                         .is_steady = is_steady});
 }
 
 RoundPlanner::Predicted RoundPlanner::predict(const RoundForm& form) const {

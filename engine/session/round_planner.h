@@ -31,8 +31,8 @@ class RoundPlanner {
     Predicted predict(const RoundForm& form) const;
     double replay_ms(bool of_draft, uint32_t n_rows) const { return of_draft ? costs_.catch_up_ms(n_rows) : costs_.tiles_ms(n_rows); }
 
-    // A round, with what was planned for its entries, took this long; wall_ms: since the GPU was free for it.
-    void observe_times(const Turn& turn, double wall_ms);
+    // A round, with what was planned for its entries, took this long; wall_ms: since the GPU was free for it. is_steady: as ObservedRound has it.
+    void observe_times(const Turn& turn, double wall_ms, bool is_steady);
     void observe_catch_up(const Turn& turn) { costs_.observe_catch_up(turn.key.rows, turn.verify_ms, turn.recording_ms); }
     void observe_outcome(LiveSequence& sequence, const DraftChoice& choice, const Outcome& outcome);
 
@@ -43,6 +43,7 @@ class RoundPlanner {
         std::string choice;
     };
     Report report(const LiveSequence& sequence) const;
+    uint32_t n_rounds_learnt() const { return costs_.n_rounds(); } // that costs were learnt from
     const LongRun& long_run() const { return long_run_; }
 
     void load(const SpeculationStore& store, const SpeculationKey& key, const Logger& log) { store.load(key, costs_, long_run_, log); }

@@ -345,7 +345,7 @@ Result<bool> Scheduler::start_round(double limit_ms) {
         form.model_drafts |= by_model;
         add_to_round(form, sequence->request);
         batch[entries.size()] = sequence->slot;
-        entries.push_back({sequence->slot, sequence->id, sequence->epoch, sequence->choice});
+        entries.push_back({sequence->slot, sequence->id, sequence->epoch, sequence->choice, sequence->target_len});
         sequence->unread_rounds += 1;
         sequence->unread_rows += form.draft_len + 1;
         sequence->unread_undrafted += by_model ? 0 : 1;
@@ -407,7 +407,12 @@ void Scheduler::finish(const Turn& turn, StepResult& result) {
     if ((turn.key.kind == TurnKind::target_prompt || turn.key.kind == TurnKind::draft_prompt) && turn.verify_ms >= 0)
         paces_[turn.key.kind].observe(turn.key.rows, turn.verify_ms);
     if (turn.key.kind != TurnKind::round) return;
-    planner_->observe_times(turn, static_cast<double>(turn.done_ns - std::max(turn.submitted_ns, last_turn_done_ns_)) * 1e-6);
+    // The buffers of this turn are written again two turns later, not before it was read here.
+    TurnBuffers& buffers = turns_->buffers_of(turn.number);
+    std::vector<gpu::RoundRecord> records(turn.entries.size());
+    std::memcpy(records.data(), buffers.records.mapped(), records.size() * sizeof records[0]);
+    const bool all_live = std::all_of(records.begin(), records.end(), [](const gpu::RoundRecord& record) { return record.live_before != 0; });
+    planner_->observe_times(turn, static_cast<double>(turn.done_ns - std::max(turn.submitted_ns, last_turn_done_ns_)) * 1e-6, all_live && is_behind_round_);
     result.n_rounds_read += 1;
     RoundTimes& times = round_times_[turn.key.round.draft_len];
     times.rounds += 1;
@@ -417,8 +422,6 @@ void Scheduler::finish(const Turn& turn, StepResult& result) {
     if (last_round_done_ns_ != 0) times.wall_ms += static_cast<double>(turn.done_ns - last_round_done_ns_) * 1e-6;
     last_round_done_ns_ = turn.done_ns;
 
-    // The buffers of this turn are written again two turns later, not before it was read here.
-    TurnBuffers& buffers = turns_->buffers_of(turn.number);
     for (size_t b = 0; b < turn.entries.size(); ++b) {
         auto found = sequences_.find(turn.entries[b].sequence);
         if (found == sequences_.end()) continue; // destroyed meanwhile
@@ -427,8 +430,7 @@ void Scheduler::finish(const Turn& turn, StepResult& result) {
         sequence.unread_rounds -= 1;
         sequence.unread_rows -= turn.key.round.draft_len + 1;
         sequence.unread_undrafted -= turn.entries[b].choice.source == DraftSource::model ? 0 : 1;
-        gpu::RoundRecord record;
-        std::memcpy(&record, buffers.records.mapped() + b * sizeof record, sizeof record);
+        const gpu::RoundRecord& record = records[b];
         if (!record.live_before || sequence.stop != StopReason::none) continue;
         sequence.stats.draft_ms += turn.draft_ms;
         sequence.stats.verify_ms += turn.verify_ms;
@@ -454,6 +456,7 @@ Status Scheduler::read_done(StepResult& result) {
         finish(*done, result);
         if (trace_.is_on()) trace_.turn_is_done(*done);
         last_turn_done_ns_ = done->done_ns;
+        is_behind_round_ = done->key.kind == TurnKind::round;
     }
     // Also when nothing is in flight: pages may have come back since the last turn was done.
     models_.target.cache().collect(turns_->done_number());

@@ -109,6 +109,7 @@ class Scheduler {
     std::map<uint32_t, RoundTimes> round_times_;
     std::map<TurnKind, PromptPace> paces_; // of prompts
     uint64_t last_round_done_ns_ = 0, last_turn_done_ns_ = 0;
+    bool is_behind_round_ = false; // the turn that is read next
     uint64_t next_id_ = 1;
 };
 

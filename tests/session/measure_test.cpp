@@ -20,6 +20,19 @@ EngineDesc pair(uint32_t slots, uint32_t context) {
     return desc;
 }
 
+// Costs are learnt from rounds behind rounds whose sequences were alive to the end.
+TEST(Measure, rounds_that_say_nothing_of_others_are_not_learnt) {
+    auto engine = make_engine(pair(1, 200));
+    ASSERT_TRUE(engine);
+    run_job(*engine, {.prompt = {1, 2, 3}, .max_tokens = 20, .draft_len = 0});
+    for (uint32_t text = 1; text <= 3; ++text) {
+        const uint32_t before = engine->planner().n_rounds_learnt();
+        run_job(*engine, {.prompt = {1, 2, 3}, .max_tokens = 20, .draft_len = 0});
+        ASSERT_TRUE(engine->scheduler().drain().ok()); // a round was queued behind the last one
+        EXPECT_EQ(engine->planner().n_rounds_learnt() - before, 19u);
+    }
+}
+
 // ---- passes -------------------------------------------------------------------------------------------------------------
 
 TEST(Measure, passes_add_up) {

@@ -96,6 +96,42 @@ TEST(SpeculationCosts, WrongRatiosAreCorrectedWhereShapesChange) {
     }
 }
 
+// Every way has a text of its own, one after the other: its end and the next one's beginning are no two machines.
+TEST(SpeculationCosts, TextsThatGrowSlowerAreNoSlowerMachine) {
+    const Device& device = beds()[1].device;
+    const RoundShape drafted = {.model = true, .draft_len = 2};
+    constexpr double kGrowth = 0.2 / 200; // of the target's passes with each token; the draft's grow half as much
+    const double draft_pass_ms = device.c * device.target_ms;
+    const auto v_of = [&](CostModel costs) {
+        for (int text = 0; text < 20; ++text) {
+            const RoundShape shape = text % 2 == 0 ? RoundShape{} : drafted;
+            for (double at = 0; at < 200; at += shape.draft_len + 1) {
+                const double draft_ms = device.draft_ms(shape) * (1 + kGrowth / 2 * at), verify_ms = device.target_ms * device.v(shape.rows()) * (1 + kGrowth * at);
+                costs.observe(shape, {.draft_ms = draft_ms, .verify_ms = verify_ms, .accept_ms = device.accept_ms, .wall_ms = draft_ms + verify_ms + device.accept_ms, .text_len = at});
+            }
+        }
+        costs.set_text_len(100);
+        if (costs.plain_ms(1) < device.round_ms({})) ADD_FAILURE() << "a text makes no round quicker";
+        return costs.v(3);
+    };
+    CostPrior prior = beds()[1].prior;
+    const double without = v_of(CostModel(prior));
+    prior.target_text_bytes = static_cast<uint64_t>(kGrowth * device.target_ms * 10e6 / 2.5); // as the model reckons with a CPU's
+    prior.draft_text_bytes = static_cast<uint64_t>(kGrowth / 2 * draft_pass_ms * 10e6 / 2.5);
+    const double with = v_of(CostModel(prior)), right = device.v(3);
+    EXPECT_NEAR(with, right, 0.02 * right);
+    EXPECT_GT(std::abs(without - right), 0.05 * right) << "a text that tells nothing";
+}
+
+TEST(SpeculationCosts, RoundsOfTheDeadAndThoseBehindPromptsAreNotLearnt) {
+    CostModel costs(prior_of(50, 0.2, false));
+    for (int i = 0; i < 10; ++i) costs.observe({}, {0, 50, 0.5, 51});
+    const double before = costs.plain_ms(1);
+    for (int i = 0; i < 10; ++i) costs.observe({}, {.draft_ms = 0, .verify_ms = 30, .accept_ms = 0.5, .wall_ms = 31, .is_steady = false});
+    EXPECT_EQ(costs.plain_ms(1), before);
+    EXPECT_EQ(costs.n_rounds(), 9u) << "the first may have compiled shaders";
+}
+
 TEST(SpeculationCosts, DraftsWithTransformsHaveCostsOfTheirOwn) {
     CostModel costs(prior_of(50, 0.2, false));
     const RoundShape drafted = {.model = true, .draft_len = 4}, transformed = {.model = true, .draft_len = 4, .transforms = true};

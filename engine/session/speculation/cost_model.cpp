@@ -13,6 +13,7 @@ namespace {
 // Guesses for machines nobody measured: only their order of magnitude matters, the first rounds replace them.
 constexpr double kGpuBytesPerMs = 300e6, kCpuBytesPerMs = 10e6;
 constexpr double kGpuStageMs = 0.004, kCpuStageMs = 0.006;
+constexpr double kCpuText = 2.5; // bytes of keys and values take so many times as long as bytes of weights: they are weighed one by one
 constexpr double kGpuRow = 0.02, kCpuRow = 0.2; // v(n) = 1 + so much for every row more
 constexpr uint32_t kTileRows = 16;              // a pass of more rows reads the weights again for each tile
 constexpr double kAcceptRow = 0.004, kTransformedAcceptRow = 0.015, kProposals = 0.005;
@@ -42,7 +43,11 @@ CostModel::CostModel(const CostPrior& prior) : prior_(prior) {
         return std::max(1e-3, static_cast<double>(bytes) / bytes_per_ms + stages * stage_ms);
     };
     unit_prior_ms_ = pass_ms(prior.target_bytes, prior.target_stages);
-    c_prior_ = pass_ms(prior.draft_bytes, prior.draft_stages) / unit_prior_ms_;
+    const double draft_ms = pass_ms(prior.draft_bytes, prior.draft_stages);
+    c_prior_ = draft_ms / unit_prior_ms_;
+    const double text_bytes_per_ms = prior.is_cpu ? bytes_per_ms / kCpuText : bytes_per_ms;
+    target_growth_ = static_cast<double>(prior.target_text_bytes) / text_bytes_per_ms / unit_prior_ms_;
+    draft_growth_ = static_cast<double>(prior.draft_text_bytes) / text_bytes_per_ms / draft_ms;
     factors_[{Part::unit, 0}] = {};
     covariance_ = {{square(kUnitUnknown)}};
     is_pass_ = {0};
@@ -120,11 +125,15 @@ double CostModel::ratio(Part part, uint32_t index) const {
 
 double CostModel::unit_ms() const { return unit_prior_ms_ * std::exp(correction(Part::unit, 0)); }
 
+double CostModel::target_growth() const { return 1 + target_growth_ * text_len_; }
+
+double CostModel::draft_growth() const { return 1 + draft_growth_ * text_len_; }
+
 double CostModel::draft_ratio(const RoundShape& shape) const {
     if (!shape.model) return shape.proposals ? ratio(Part::proposals, shape.batch) : 0;
     // The first pass carries two rows per slot.
     const double passes = shape.draft_len - 1 + rows_prior(2 * shape.batch) / rows_prior(shape.batch);
-    return passes * ratio(shape.transforms ? Part::draft_transformed : Part::draft, shape.batch);
+    return passes * ratio(shape.transforms ? Part::draft_transformed : Part::draft, shape.batch) * draft_growth();
 }
 
 double CostModel::accept_ratio(const RoundShape& shape) const {
@@ -132,7 +141,7 @@ double CostModel::accept_ratio(const RoundShape& shape) const {
 }
 
 double CostModel::gpu_ratio(const RoundShape& shape) const {
-    return draft_ratio(shape) + ratio(Part::verify, shape.rows()) + accept_ratio(shape);
+    return draft_ratio(shape) + ratio(Part::verify, shape.rows()) * target_growth() + accept_ratio(shape);
 }
 
 const CostModel::Recent& CostModel::overhead(const RoundShape& shape) const {
@@ -273,7 +282,8 @@ void CostModel::observe(const RoundShape& shape, const ObservedRound& times) {
     seen->second.recording_ms += times.recording_ms;
     if (suspicious && std::isfinite(ms)) seen->second.first_round_ms = ms;
     if (!has_gpu && !(times.wall_ms > 0)) return;
-    if (suspicious) return;
+    if (suspicious || !times.is_steady) return;
+    text_len_ = times.text_len;
     drift();
     n_rounds_ += 1;
     if (shape.draft_len == 0) n_plain_ += 1;
@@ -286,10 +296,10 @@ void CostModel::observe(const RoundShape& shape, const ObservedRound& times) {
         // Of two unknowns of one equation the verify pass is known from rounds without a draft model or stays a guess.
         const double all = gpu_ratio(shape);
         if (draft) draft->weight = std::max(0.05, draft_ratio(shape) / all);
-        else if (verify) verify->weight = v(rows) / all;
+        else if (verify) verify->weight = v(rows) * target_growth() / all;
         return learn(times.wall_ms, round_ms(shape), draft ? draft : verify, 0);
     }
-    learn(times.verify_ms, unit_ms() * prior(Part::verify, rows) * std::exp(correction(Part::verify, rows)), verify, 0); // ratio() has bounds
+    learn(times.verify_ms, unit_ms() * prior(Part::verify, rows) * std::exp(correction(Part::verify, rows)) * target_growth(), verify, 0); // ratio() has bounds
     if (draft) learn(times.draft_ms, unit_ms() * draft_ratio(shape), draft, 0);
     learn(times.accept_ms, unit_ms() * accept_ratio(shape), {{{shape.transforms ? Part::accept_transformed : Part::accept, rows}, 1}}, kAcceptNoise);
     if (!(times.wall_ms > 0) || !std::isfinite(times.wall_ms)) return;

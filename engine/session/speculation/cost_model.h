@@ -1,8 +1,9 @@
 // What rounds cost on this device with this pair of models: starts from bytes and stages, learns from real rounds,
 // answers for every shape. Knows nothing of acceptance.
 //
-// Every cost is a multiple of `unit`, the time of a one-row target pass now: machines change speed by 2x within minutes,
-// ratios stay. Logarithms of the unit and of all ratios are the state of a Kalman filter: known ratios tell the machine's
+// Every cost is a multiple of `unit`, the time of a one-row target pass now, without text before it: machines change speed by 2x within minutes,
+// ratios stay. A pass of the same rows takes longer the more text is before it; how much longer is reckoned from the bytes of keys and
+// values, so that a text's end and the next one's beginning do not pass for two machines. Logarithms of the unit and of all ratios are the state of a Kalman filter: known ratios tell the machine's
 // speed, a known speed tells new ratios. What is not met for long becomes less sure, and follows what is: ratios err together,
 // where a busy machine taught them, and that must not be believed for ever.
 #pragma once
@@ -35,12 +36,15 @@ struct CostPrior {
     uint64_t target_bytes = 0, draft_bytes = 0; // weights read by a pass; draft 0: no draft model
     uint32_t target_stages = 0, draft_stages = 0; // dependent dispatches of a pass
     bool is_cpu = false;
+    uint64_t target_text_bytes = 0, draft_text_bytes = 0; // keys and values that a pass reads for each token of the text
 };
 
 // Milliseconds; negative: not available. wall: since the round before was complete, if nothing else ran between.
 struct ObservedRound {
     double draft_ms = -1, verify_ms = -1, accept_ms = -1, wall_ms = -1;
     double recording_ms = 0; // of the host, before all that, with the pipelines that were new; 0: replayed
+    double text_len = 0;     // tokens before the round; of several sequences the mean
+    bool is_steady = true;   // directly behind another round, and of sequences that were all alive: else caches are cold, or rows are skipped
 };
 
 class CostModel {
@@ -51,6 +55,9 @@ class CostModel {
     void observe(const RoundShape& shape, const ObservedRound& times);
     // Rows recorded, of one sequence or several; the first of so many teaches nothing of ms. recording_ms: as of a round.
     void observe_catch_up(uint32_t n_rows, double ms, double recording_ms);
+
+    // What is asked from here on is asked of rounds behind so many tokens.
+    void set_text_len(double tokens) { text_len_ = tokens; }
 
     double round_ms(const RoundShape& shape) const;
     double plain_ms(uint32_t batch) const { return round_ms({.batch = batch}); }
@@ -66,6 +73,7 @@ class CostModel {
     };
     FirstUse first_use(const RoundShape& shape) const;
     FirstUse first_drafts(const RoundShape& shape) const; // of such a shape and what a process needs besides until it drafts as it will
+    uint32_t n_rounds() const { return n_rounds_; } // timed and learnt from
     bool is_calibrated() const; // ratios are held against plain rounds, now or when they were stored
 
     // What was learnt, as it is stored.
@@ -116,6 +124,8 @@ class CostModel {
     double ratio(Part part, uint32_t index) const;      // in units
     double unit_ms() const;
     Factor& factor(const Key& key);
+    double target_growth() const; // a pass / one without text before it
+    double draft_growth() const;
     double draft_ratio(const RoundShape& shape) const; // all passes of the round
     double accept_ratio(const RoundShape& shape) const;
     double gpu_ratio(const RoundShape& shape) const;
@@ -128,6 +138,8 @@ class CostModel {
     void learn(double measured_ms, double predicted_ms, const std::optional<Share>& own, double more_noise);
 
     CostPrior prior_;
+    double text_len_ = 0;
+    double target_growth_ = 0, draft_growth_ = 0; // with each token
     double unit_prior_ms_ = 1, c_prior_ = 0.5;
     std::map<Key, Factor> factors_;
     std::vector<std::vector<double>> covariance_; // of logs, in the order in which factors were first met; row 0: the unit

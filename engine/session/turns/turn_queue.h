@@ -29,6 +29,7 @@ struct TurnEntry {
     uint64_t sequence; // id
     uint32_t epoch;    // of the sequence
     DraftChoice choice; // whose drafts it was to have
+    uint32_t text_len;  // tokens before the round, but for what rounds under way add
 };
 
 struct Turn {
