@@ -43,7 +43,7 @@ class RoundPlanner {
         std::string choice;
     };
     Report report(const LiveSequence& sequence) const;
-    uint32_t n_rounds_learnt() const { return costs_.n_rounds(); } // that costs were learnt from
+    const CostModel& costs() const { return costs_; }
     const LongRun& long_run() const { return long_run_; }
 
     void load(const SpeculationStore& store, const SpeculationKey& key, const Logger& log) { store.load(key, costs_, long_run_, log); }

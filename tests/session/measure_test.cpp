@@ -20,16 +20,21 @@ EngineDesc pair(uint32_t slots, uint32_t context) {
     return desc;
 }
 
-// Costs are learnt from rounds behind rounds whose sequences were alive to the end.
+// Costs are learnt from rounds behind rounds whose sequences were alive, as rounds behind so much text.
 TEST(Measure, rounds_that_say_nothing_of_others_are_not_learnt) {
     auto engine = make_engine(pair(1, 200));
     ASSERT_TRUE(engine);
-    run_job(*engine, {.prompt = {1, 2, 3}, .max_tokens = 20, .draft_len = 0});
+    const CostModel& costs = engine->planner().costs();
+    const Job job = {.prompt = {1, 2, 3}, .max_tokens = 20, .draft_len = 3};
+    run_job(*engine, job);
     for (uint32_t text = 1; text <= 3; ++text) {
-        const uint32_t before = engine->planner().n_rounds_learnt();
-        run_job(*engine, {.prompt = {1, 2, 3}, .max_tokens = 20, .draft_len = 0});
-        ASSERT_TRUE(engine->scheduler().drain().ok()); // a round was queued behind the last one
-        EXPECT_EQ(engine->planner().n_rounds_learnt() - before, 19u);
+        const uint32_t before = costs.n_rounds();
+        const Answer answer = run_job(*engine, job);
+        ASSERT_TRUE(engine->scheduler().drain().ok()); // another round was queued behind the last one
+        ASSERT_GT(answer.stats.rounds, 4u);
+        EXPECT_EQ(costs.n_rounds() - before, answer.stats.rounds - 1) << "the first is behind the prompt";
+        EXPECT_GE(costs.text_len(), 3 + 20 - 3 * 4);
+        EXPECT_LE(costs.text_len(), 3 + 20);
     }
 }
 

@@ -58,6 +58,7 @@ class CostModel {
 
     // What is asked from here on is asked of rounds behind so many tokens.
     void set_text_len(double tokens) { text_len_ = tokens; }
+    double text_len() const { return text_len_; }
 
     double round_ms(const RoundShape& shape) const;
     double plain_ms(uint32_t batch) const { return round_ms({.batch = batch}); }
