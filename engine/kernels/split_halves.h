@@ -1,4 +1,4 @@
-// Rows of f32 as sums of two f16, for matrix units.
+// Rows of f32 as sums of two f16, for prompts on matrix units; the tiles of halves take the high parts alone.
 #pragma once
 
 #include "kernels/kernel_library.h"

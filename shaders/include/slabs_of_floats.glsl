@@ -1,5 +1,5 @@
 // What matmul multiplies, as f32: slabs of weights and of x, which is read as it is.
-layout(std430, binding = kMatmulX) readonly buffer X { vec4 x[]; };
+layout(std430, binding = kMatmulX) readonly buffer X { vec4 x[]; }; // (rows, x_stride)
 
 // (k, output) and (k, row): 16 KiB together, as much as every device has. Quads of k lie exchanged (`place`), so that
 // neither the invocations that stage nor those that multiply meet in a bank.

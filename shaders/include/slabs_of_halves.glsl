@@ -4,7 +4,7 @@
 // every device has, and multiplied as f32: where products take halves directly a compiler finds that out.
 #include "shared/split_halves_args.h"
 #include "include/rounded_to_half.glsl"
-layout(std430, binding = kMatmulX) readonly buffer X { uvec4 x[]; }; // rows of split_halves
+layout(std430, binding = kMatmulX) readonly buffer X { uvec4 x[]; }; // (rows, x_vectors()) of split_halves
 
 // (pair of k, output) and (pair of k, row), four to an element, exchanged as f32's are.
 shared uvec4 w_slab[DEPTH / 2u * QUADS];
