@@ -55,9 +55,11 @@ void main() {
     uint stop = kStopNone;
     uint token = 0u;
     uint emitted = 0u;
+    uint foretold = kForetoldNothing;
     while (emitted <= accepted && stop == kStopNone) {
         token = emitted < accepted ? target_rows[b * (args.draft_len + 1u) + emitted + 1u].token : next_token;
         records[b].tokens[emitted] = token;
+        if (emitted == 0u && state[slot].n_proposed > 0u) foretold = state[slot].proposed[0] == token ? kForetoldRight : kForetoldWrong;
         ++emitted;
         ++n_generated;
         if (start + emitted < args.history_stride) history[slot * args.history_stride + start + emitted] = token;
@@ -82,5 +84,6 @@ void main() {
     records[b].draft_cache_len = draft_cache_len;
     records[b].drafter = k > 0u ? state[slot].drafter : kDrafterNone;
     records[b].match_len = 0u; // propose knows
+    records[b].foretold = foretold;
     records[b].overlap = plans[b].overlap;
 }

@@ -3,8 +3,9 @@
 #extension GL_GOOGLE_include_directive : require
 #include "shared/propose_args.h"
 
-const uint kThreads = 128u;
-layout(local_size_x = 128) in;
+// 32 to 128: fewer, and the longest search takes more loop iterations than Mesa 22's llvmpipe lets one invocation make (65,535 in all).
+layout(local_size_x_id = 0) in;
+const uint kThreads = gl_WorkGroupSize.x;
 
 layout(push_constant) uniform Push { ProposeArgs args; };
 layout(std430, binding = kProposeBatch) readonly buffer Batch { uint batch[]; };
@@ -20,8 +21,8 @@ shared uint tail[2u * kMaxPath]; // the text's last tokens, then what was predic
 shared uint largest;
 
 // Of the continuations of one context: count << 16 | offset of one of them, by open addressing. Never full.
-const uint kTableSize = 3u * kNgramWindow / 2u;
-shared uint table[kTableSize];
+shared uint table[3u * kNgramWindow / 2u];
+uint table_size; // used
 
 // Must be reached by the whole workgroup, as everything below that calls it.
 uint largest_of_all(uint value) {
@@ -42,48 +43,56 @@ uint match_length(uint offset, uint tail_len, uint limit) {
     return length;
 }
 
-// The longest match's length << 16 | offset behind it, the latest among equals; 0: not one token matches. `mine`: which of
-// this invocation's first 32 offsets are as long a match; bit i stands for kThreads · i + invocation + 1.
-uint longest_match(uint tail_len, uint limit, out uint mine) {
-    uint found = 0u;
-    mine = 0u;
-    uint bit = 1u;
-    for (uint offset = 1u + gl_LocalInvocationIndex; offset < window_len; offset += kThreads) {
-        uint length = match_length(offset, tail_len, limit);
-        mine = length > found >> 16 ? bit : length == found >> 16 ? mine | bit : mine;
-        if (length > 0u) found = max(found, length << 16 | offset);
-        bit <<= 1u;
-    }
-    uint longest = largest_of_all(found);
-    if (found >> 16 < longest >> 16) mine = 0u;
-    return longest;
+// Which of an invocation's offsets of the n-gram window are as long a match as any: bit i % 32 of word i / 32 stands for offset_of(i).
+const uint kWords = kNgramWindow / 32u / 32u;
+uint matches[kWords];
+
+uint offset_of(uint i) { return kThreads * i + gl_LocalInvocationIndex + 1u; }
+
+void forget_matches() {
+    for (uint word = 0u; word < kWords; ++word) matches[word] = 0u;
 }
 
-uint lowest_offset(uint bits) {
-    return kThreads * uint(findLSB(bits)) + gl_LocalInvocationIndex + 1u;
+// The longest match's length << 16 | offset behind it, the latest among equals; 0: not one token matches.
+uint longest_match(uint tail_len, uint limit) {
+    uint found = 0u;
+    forget_matches();
+    for (uint i = 0u; offset_of(i) < window_len; ++i) {
+        uint length = match_length(offset_of(i), tail_len, limit);
+        if (length == 0u || length < found >> 16) continue;
+        if (length > found >> 16) forget_matches();
+        if (i < 32u * kWords) matches[i / 32u] |= 1u << i % 32u;
+        found = max(found, length << 16 | offset_of(i));
+    }
+    uint longest = largest_of_all(found);
+    if (found >> 16 < longest >> 16) forget_matches();
+    return longest;
 }
 
 uint table_entry(uint offset) {
     uint token = history[window + offset];
-    uint at = (token * 2654435761u >> 16) * kTableSize >> 16; // Fibonacci hashing: the product's high bits
+    uint at = (token * 2654435761u >> 16) * table_size >> 16; // Fibonacci hashing: the product's high bits
     for (;;) {
         uint there = atomicCompSwap(table[at], 0u, offset);
         if (there == 0u || history[window + (there & 0xffffu)] == token) return at;
-        at = at + 1u == kTableSize ? 0u : at + 1u;
+        at = at + 1u == table_size ? 0u : at + 1u;
     }
 }
 
 // The token that is most often behind a match.
-uint most_frequent(uint mine) {
-    for (uint i = gl_LocalInvocationIndex; i < kTableSize; i += kThreads) table[i] = 0u;
+uint most_frequent() {
+    for (uint i = gl_LocalInvocationIndex; i < table_size; i += kThreads) table[i] = 0u;
     barrier();
-    for (uint bits = mine; bits != 0u; bits &= bits - 1u) atomicAdd(table[table_entry(lowest_offset(bits))], 1u << 16);
+    for (uint word = 0u; word < kWords; ++word)
+        for (uint bits = matches[word]; bits != 0u; bits &= bits - 1u)
+            atomicAdd(table[table_entry(offset_of(32u * word + uint(findLSB(bits))))], 1u << 16);
     barrier();
     uint found = 0u;
-    for (uint bits = mine; bits != 0u; bits &= bits - 1u) {
-        uint offset = lowest_offset(bits);
-        found = max(found, table[table_entry(offset)] >> 16 << 16 | offset);
-    }
+    for (uint word = 0u; word < kWords; ++word)
+        for (uint bits = matches[word]; bits != 0u; bits &= bits - 1u) {
+            uint offset = offset_of(32u * word + uint(findLSB(bits)));
+            found = max(found, table[table_entry(offset)] >> 16 << 16 | offset);
+        }
     return history[window + (largest_of_all(found) & 0xffffu)];
 }
 
@@ -97,32 +106,32 @@ void main() {
     uint limit = min(min(state[slot].ngram_max, kMaxPath) - (by_ngram ? 1u : 0u), text_len);
     window_len = min(text_len, by_ngram ? kNgramWindow : kLookupWindow);
     window = slot * args.history_stride + text_len - window_len;
+    table_size = 3u * min(window_len, kNgramWindow) / 2u; // of at most window_len - 1 tokens
 
     uint lane = gl_LocalInvocationIndex;
-    if (lane < limit) tail[lane] = history[window + window_len - limit + lane];
+    for (uint i = lane; i < limit; i += kThreads) tail[i] = history[window + window_len - limit + i];
     barrier();
     uint first_match = min(kFirstMatch, limit); // a shorter text matches fewer tokens than it has
     uint n_proposed = 0u;
     uint match_len = 0u;
-    uint mine;
     if (by_ngram) {
         for (; n_proposed < max_drafts; ++n_proposed) {
             uint tail_len = limit + n_proposed;
-            uint length = longest_match(tail_len, limit, mine) >> 16;
+            uint length = longest_match(tail_len, limit) >> 16;
             if (length < (n_proposed == 0u ? first_match : 1u)) break;
             if (n_proposed == 0u) match_len = length;
-            uint token = most_frequent(mine);
+            uint token = most_frequent();
             if (lane == 0u) tail[tail_len] = token;
             barrier();
         }
-        if (lane < n_proposed) state[slot].proposed[lane] = tail[limit + lane];
+        for (uint i = lane; i < n_proposed; i += kThreads) state[slot].proposed[i] = tail[limit + i];
     } else {
-        uint found = longest_match(limit, limit, mine);
+        uint found = longest_match(limit, limit);
         if (found >> 16 >= first_match && max_drafts > 0u) {
             match_len = found >> 16;
             n_proposed = max_drafts;
             uint offset = found & 0xffffu;
-            if (lane < n_proposed) state[slot].proposed[lane] = history[window + offset + lane % (window_len - offset)];
+            for (uint i = lane; i < n_proposed; i += kThreads) state[slot].proposed[i] = history[window + offset + i % (window_len - offset)];
         }
     }
     if (lane == 0u) {

@@ -7,6 +7,7 @@ namespace auspex {
 
 static_assert(gpu::kMaxDraftLen == kMaxDraft && gpu::kMaxPath == kMaxDraft + 1);
 static_assert(gpu::kDrafterNone == static_cast<uint32_t>(Drafter::none) && gpu::kDrafterHost == static_cast<uint32_t>(Drafter::host));
+static_assert(gpu::kForetoldNothing == static_cast<uint32_t>(Foretold::nothing) && gpu::kForetoldRight == static_cast<uint32_t>(Foretold::right));
 static_assert(gpu::kAcceptCoupled == static_cast<uint32_t>(AcceptanceRule::coupled) && gpu::kAcceptSimulated == static_cast<uint32_t>(AcceptanceRule::simulated));
 
 void record_acceptance(Recorder& to, const AcceptBuffers& buffers, const AcceptShape& shape) {
@@ -23,6 +24,7 @@ Outcome read_outcome(const gpu::RoundRecord& record) {
     outcome.drafter = static_cast<Drafter>(std::min(record.drafter, gpu::kDrafterHost));
     outcome.overlap = record.overlap;
     outcome.match_len = record.match_len;
+    outcome.foretold = static_cast<Foretold>(std::min(record.foretold, gpu::kForetoldRight));
     outcome.n_tokens = std::min(record.n_tokens, outcome.accepted_len + 1);
     std::copy_n(record.tokens, outcome.n_tokens, outcome.tokens.begin());
     return outcome;

@@ -65,6 +65,9 @@ struct SamplingParams {
 enum class StopReason : uint32_t { none = 0, eos = 1, length = 2, context = 3, cancelled = 4, text = 5 };
 enum class TokenOrigin : uint32_t { plain = 0, accepted = 1, correction = 2, bonus = 3 };
 
+// The first token that a search had proposed for a round, whether or not it was a draft, held against the one that came.
+enum class Foretold : uint32_t { nothing = 0, wrong = 1, right = 2 };
+
 // What one round did to one slot.
 struct Outcome {
     uint32_t start = 0;           // position of the last token before the round
@@ -75,6 +78,7 @@ struct Outcome {
     Drafter drafter = Drafter::none; // whose drafts were tested
     float overlap = 0;      // Σ min(1, target / draft) over the tested drafts, up to the first rejected one
     uint32_t match_len = 0; // context tokens that the next round's proposals were found by; 0: none were found
+    Foretold foretold = Foretold::nothing; // by what had been found for this round
     uint32_t n_tokens = 0;        // emitted: at most accepted_len + 1
     std::array<uint32_t, kMaxDraft + 1> tokens = {};
 

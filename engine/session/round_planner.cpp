@@ -52,6 +52,7 @@ void RoundPlanner::plan(std::span<const Entry> entries, uint32_t batch) {
                          .fixed_draft_len = std::min(request.draft_len, max_draft_len_),
                          .lag_rows = entry.lag_rows,
                          .match_len = match_len,
+                         .is_searched = request.searches(),
                          .tokens_left = entry.tokens_left,
                          .choice = {}});
     }
@@ -88,7 +89,7 @@ RoundPlanner::Predicted RoundPlanner::predict(const RoundForm& form) const {
 void RoundPlanner::observe_outcome(LiveSequence& sequence, const DraftChoice& choice, const Outcome& outcome) {
     if (!sequence.speculation || sequence.stop != StopReason::none) return; // a stop may have cut the round short
     const LongRun before = long_run_;
-    policy_.observe(*sequence.speculation, choice, outcome.draft_len, outcome.accepted_len);
+    policy_.observe(*sequence.speculation, choice, outcome.draft_len, outcome.accepted_len, outcome.foretold);
     if (!is_simulated(sequence.request)) return;
     const double tokens = long_run_.tokens_now;
     long_run_ = before; // a coin says nothing of the pair

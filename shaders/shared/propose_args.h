@@ -21,7 +21,7 @@ SHARED_CONST uint kProposeState = 1u;   // (slots) SlotState
 SHARED_CONST uint kProposeHistory = 2u; // (slots, history_stride) uint
 SHARED_CONST uint kProposeRecords = 3u; // (batch) RoundRecord
 
-SHARED_CONST uint kNgramWindow = 2048u;   // tokens; its continuations are counted in shared memory, 32 offsets an invocation at most
+SHARED_CONST uint kNgramWindow = 2048u;   // tokens; its continuations are counted in shared memory
 SHARED_CONST uint kLookupWindow = 16384u; // tokens; at most 65536
 SHARED_CONST uint kFirstMatch = 3u;
 

@@ -119,6 +119,11 @@ struct AcceptPlan {
     float overlap;     // Σ min(1, target / draft) of the drafts that were tested
 };
 
+// Of the first token proposed for a round.
+SHARED_CONST uint kForetoldNothing = 0u;
+SHARED_CONST uint kForetoldWrong = 1u;
+SHARED_CONST uint kForetoldRight = 2u;
+
 // What the host reads: one per batch entry and round.
 struct RoundRecord {
     uint slot;
@@ -131,6 +136,7 @@ struct RoundRecord {
     uint live_before;     // 0: the slot had no rows in this round
     uint drafter;         // whose drafts were tested; kDrafterNone when draft_len is 0
     uint match_len;       // of what is proposed for the next round; 0: nothing
+    uint foretold;        // kForetold…: what was proposed for this round, used or not, held against what came
     float overlap;        // Σ min(1, target / draft) of the drafts that were tested
     uint tokens[kMaxPath];
 };

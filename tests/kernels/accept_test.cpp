@@ -63,6 +63,9 @@ Expected replay(const Story& story) {
     out.record.stop_reason = stop;
     out.record.draft_cache_len = s.draft_cache_len;
     out.record.live_before = 1;
+    out.record.foretold = story.state.n_proposed == 0                             ? gpu::kForetoldNothing
+                          : story.state.proposed[0] == out.record.tokens[0] ? gpu::kForetoldRight
+                                                                            : gpu::kForetoldWrong;
     return out;
 }
 
@@ -82,6 +85,8 @@ Story random_story(reference::DataStream& data, float temperature) {
     s.n_generated = data.below(10);
     s.max_generated = s.n_generated + 1 + data.below(8);
     s.max_context = s.target_len + 2 + data.below(8);
+    s.n_proposed = data.below(3); // whoever drafted
+    s.proposed[0] = data.below(2) ? story.target_tokens[0] : data.below(kVocab);
     s.temperature = temperature;
     s.seed_low = data.bits();
     s.n_stop = data.below(gpu::kMaxStopIds + 1);
@@ -141,6 +146,7 @@ class Accept : public AcceptFixture {
             EXPECT_EQ(found.draft_len, expected.record.draft_len);
             EXPECT_EQ(found.accepted_len, expected.record.accepted_len);
             EXPECT_EQ(found.stop_reason, expected.record.stop_reason);
+            EXPECT_EQ(found.foretold, expected.record.foretold);
             EXPECT_EQ(found.draft_cache_len, expected.record.draft_cache_len);
             EXPECT_EQ(found.live_before, 1u);
             ASSERT_EQ(found.n_tokens, expected.record.n_tokens);

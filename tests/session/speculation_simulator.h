@@ -60,6 +60,7 @@ struct Engine {
 
 struct Setting {
     bool model = true, proposals = false;
+    bool is_searched = true; // proposals are found in the text, where they are seen in rounds without them, too
     std::optional<uint32_t> fixed = {}; // draft_len; none: auto
 };
 
@@ -85,6 +86,7 @@ class Machine {
         struct Flight {
             DraftChoice choice;
             uint32_t tested = 0, accepted = 0;
+            Foretold foretold = Foretold::nothing;
         };
         std::optional<Flight> unread;
         uint32_t known_at = 0; // as of the last round read
@@ -92,7 +94,7 @@ class Machine {
             const uint32_t have = text.prompt + known_at, lag = have - std::min(have, draft_rows);
             SpeculatingSequence one{.state = &state, .may_use_model = setting.model, .may_use_proposals = setting.proposals,
                                     .is_fixed = setting.fixed.has_value(), .fixed_draft_len = setting.fixed.value_or(0),
-                                    .lag_rows = lag > 2 ? lag : 0, .match_len = text.match(known_at),
+                                    .lag_rows = lag > 2 ? lag : 0, .match_len = text.match(known_at), .is_searched = setting.is_searched,
                                     .tokens_left = n_tokens - at};
             const RoundPlan plan = engine.policy.decide({&one, 1}, 1, false);
             if (one.choice.catch_up) {
@@ -113,6 +115,7 @@ class Machine {
             if (one.choice.source == DraftSource::proposals && text.match(at) > 0) flight.tested = asked;
             while (flight.accepted < flight.tested && uniform(key, at + flight.accepted) < (by_model ? text.alpha(at + flight.accepted) : text.match_alpha))
                 flight.accepted += 1;
+            if (text.match(at) > 0) flight.foretold = uniform(key, at) < text.match_alpha ? Foretold::right : Foretold::wrong;
             play(engine, plan.shape, run);
             if (by_model) draft_rows = text.prompt + at + flight.accepted;
             at += flight.accepted + 1;
@@ -134,7 +137,7 @@ class Machine {
 
   private:
     static void read(Engine& engine, SequenceSpeculation& state, const auto& flight) {
-        engine.policy.observe(state, flight.choice, flight.tested, flight.accepted);
+        engine.policy.observe(state, flight.choice, flight.tested, flight.accepted, flight.foretold);
     }
     double slowness(double at_ms) const { return device_.slowness ? device_.slowness(at_ms) : 1; }
     double noise() { return std::exp(device_.noise * std::normal_distribution<double>()(random_)); }

@@ -13,8 +13,10 @@ namespace {
 // discounting test by test would count that failure more than the successes before it.
 constexpr double kKeepDrafts = 0.96, kKeepRounds = 0.9;
 constexpr double kLongRunKeepDrafts = 0.9998, kLongRunKeepRounds = 0.999;
+constexpr double kRecentKeepDrafts = 0.985, kRecentKeepRounds = 0.97;
 constexpr double kPriorDrafts = 2;        // weight of the long run in a sequence's estimate, in drafts
 constexpr double kLongRunPriorDrafts = 6; // weight of the guesses below in the long run
+constexpr double kRecentPriorDrafts = 6;  // weight of all texts beside the last ones
 constexpr double kKnownDrafts = 100;      // tested drafts that make a long run
 constexpr double kAgedDrafts = 4;
 constexpr double kNewestRun = 0.25; // of tokens_per_run
@@ -37,13 +39,15 @@ void AcceptanceCounts::add(uint32_t draft_len, uint32_t accepted_len, double kee
 }
 
 double LongRun::alpha(DraftClass drafts) const {
-    const AcceptanceCounts& n = counts(drafts);
-    return (n.accepted + kLongRunPriorDrafts * kGuessedAlpha[index_of(drafts)]) / (n.tested + kLongRunPriorDrafts);
+    const AcceptanceCounts &all = counts(drafts), &last = recent(drafts);
+    const double of_all = (all.accepted + kLongRunPriorDrafts * kGuessedAlpha[index_of(drafts)]) / (all.tested + kLongRunPriorDrafts);
+    return (last.accepted + kRecentPriorDrafts * of_all) / (last.tested + kRecentPriorDrafts);
 }
 
 double LongRun::supply(DraftClass drafts) const {
-    const AcceptanceCounts& n = counts(drafts);
-    return (n.supplied + kLongRunPriorDrafts * kGuessedSupply) / (n.asked + kLongRunPriorDrafts);
+    const AcceptanceCounts &all = counts(drafts), &last = recent(drafts);
+    const double of_all = (all.supplied + kLongRunPriorDrafts * kGuessedSupply) / (all.asked + kLongRunPriorDrafts);
+    return (last.supplied + kRecentPriorDrafts * of_all) / (last.asked + kRecentPriorDrafts);
 }
 
 bool LongRun::is_known(DraftClass drafts) const { return counts(drafts).tested >= kKnownDrafts; }
@@ -51,6 +55,7 @@ bool LongRun::is_known(DraftClass drafts) const { return counts(drafts).tested >
 void LongRun::observe(DraftClass drafts, uint32_t draft_len, uint32_t accepted_len) {
     if (drafts == DraftClass::model && draft_len == 0) return; // no room is no news
     counts_[index_of(drafts)].add(draft_len, accepted_len, kLongRunKeepDrafts, kLongRunKeepRounds);
+    recent_[index_of(drafts)].add(draft_len, accepted_len, kRecentKeepDrafts, kRecentKeepRounds);
 }
 
 LongRun LongRun::of_next_run() const {

@@ -27,7 +27,7 @@ struct AcceptanceCounts {
     void add(uint32_t draft_len, uint32_t accepted_len, double keep_drafts, double keep_rounds);
 };
 
-// The long run of one pair of models on all texts; speculation_store keeps it.
+// The long run of one pair of models on all texts, of which the last ones weigh most; speculation_store keeps it.
 class LongRun {
   public:
     double alpha(DraftClass drafts) const;
@@ -45,10 +45,14 @@ class LongRun {
     LongRun of_next_run() const; // as a later process knows it
 
     const AcceptanceCounts& counts(DraftClass drafts) const { return counts_[static_cast<uint32_t>(drafts)]; }
-    void restore(DraftClass drafts, const AcceptanceCounts& counts) { counts_[static_cast<uint32_t>(drafts)] = counts; }
+    const AcceptanceCounts& recent(DraftClass drafts) const { return recent_[static_cast<uint32_t>(drafts)]; }
+    void restore(DraftClass drafts, const AcceptanceCounts& counts, const AcceptanceCounts& recent) {
+        counts_[static_cast<uint32_t>(drafts)] = counts;
+        recent_[static_cast<uint32_t>(drafts)] = recent;
+    }
 
   private:
-    std::array<AcceptanceCounts, kDraftClasses> counts_ = {};
+    std::array<AcceptanceCounts, kDraftClasses> counts_ = {}, recent_ = {}; // of all texts, of about the last two
 };
 
 class AcceptanceEstimator {

@@ -85,6 +85,7 @@ DraftChoice SpeculationPolicy::choice_of(const SpeculatingSequence& sequence, bo
     } else {
         const SequenceSpeculation& state = *sequence.state;
         const auto usable = [&](DraftClass drafts) {
+            if (drafts != DraftClass::model && sequence.is_searched) return !is_probe; // nothing needs to be tried out
             const SequenceSpeculation::Pause& pause = state.pauses[index_of(drafts)];
             return pause.probe_left > 0 || (pause.left == 0 && !(is_probe && pause.run > 0)); // a probe ends
         };
@@ -228,9 +229,23 @@ SpeculationPolicy::Candidate SpeculationPolicy::choose(Group group, const RoundS
     return plain;
 }
 
-void SpeculationPolicy::earn(SequenceSpeculation& state, uint32_t tokens_left) const {
+bool SpeculationPolicy::usually_wins(const RoundShape& base) const {
+    const double plain_ms = costs_.plain_ms(base.batch);
+    for (uint32_t draft_len = 1; draft_len <= max_draft_len_; ++draft_len) {
+        RoundShape shape = base;
+        shape.model = true, shape.draft_len = draft_len;
+        if (expected_tokens(long_run_.alpha(DraftClass::model), draft_len) * plain_ms > kBegin * costs_.round_ms(shape)) return true;
+    }
+    return false;
+}
+
+void SpeculationPolicy::earn(SequenceSpeculation& state, uint32_t tokens_left, const RoundShape& base) const {
     const double tokens = state.began ? state.n_tokens : std::min<double>(kFirstTokens, tokens_left);
-    if (!state.began) state.account = long_run_.is_known(DraftClass::model) ? kKnownAccount : std::min(kProbeSavings, long_run_.savings);
+    if (!state.began) {
+        if (!long_run_.is_known(DraftClass::model)) state.account = std::min(kProbeSavings, long_run_.savings);
+        else if (usually_wins(base)) state.account = kKnownAccount;
+        else if (long_run_.savings >= std::max(kProbeSavings, probe_savings_)) state.account = kProbeSavings;
+    }
     state.began = true;
     const double gain = std::max(0.0, kAllowance * tokens - state.allowance);
     state.allowance += gain;
@@ -242,6 +257,7 @@ void SpeculationPolicy::pause(SpeculatingSequence& sequence, bool is_probe) cons
     for (uint32_t i = 0; i < kDraftClasses; ++i) {
         SequenceSpeculation::Pause& pause = sequence.state->pauses[i];
         const auto drafts = static_cast<DraftClass>(i);
+        if (drafts != DraftClass::model && sequence.is_searched) continue;
         if (choice.draft_len > 0 && choice.drafts == drafts) {
             if (is_probe && pause.run == 0) {
                 pause.probe_left = kProbeRounds;
@@ -300,7 +316,7 @@ RoundPlan SpeculationPolicy::decide(Group group, uint32_t batch, bool transforms
     RoundPlan plan = {.shape = {.batch = batch, .transforms = transforms}};
     if (group.empty()) return plan;
     for (SpeculatingSequence& sequence : group)
-        if (!sequence.is_fixed) earn(*sequence.state, sequence.tokens_left);
+        if (!sequence.is_fixed) earn(*sequence.state, sequence.tokens_left, plan.shape);
     const Candidate plain = evaluate(group, plan.shape, false, 0, nullptr, false);
     const Candidate best = choose(group, plan.shape, plain, plan.is_probe);
     const Candidate chosen = evaluate(group, plan.shape, best.model, best.draft_len, best.n_drafting > 0 ? &plain : nullptr, plan.is_probe);
@@ -313,7 +329,8 @@ RoundPlan SpeculationPolicy::decide(Group group, uint32_t batch, bool transforms
     if (chosen.shape.draft_len > 0) begun_.insert(chosen.shape);
     plain_run_ = chosen.shape.draft_len > 0 ? 0 : plain_run_ + 1;
     since_plain_ = plain_run_ >= kReferenceRounds ? 0 : since_plain_ + 1;
-    for (const SpeculatingSequence& sequence : group) {
+    for (SpeculatingSequence& sequence : group) {
+        if (sequence.is_searched) sequence.choice.match_len = sequence.match_len;
         if (sequence.choice.catch_up) continue;
         plan.shape.model |= sequence.choice.source == DraftSource::model;
         plan.shape.proposals |= sequence.choice.source == DraftSource::proposals;
@@ -324,11 +341,16 @@ RoundPlan SpeculationPolicy::decide(Group group, uint32_t batch, bool transforms
     return plan;
 }
 
-void SpeculationPolicy::observe(SequenceSpeculation& state, const DraftChoice& choice, uint32_t draft_len, uint32_t accepted_len) {
+void SpeculationPolicy::observe(SequenceSpeculation& state, const DraftChoice& choice, uint32_t draft_len, uint32_t accepted_len, Foretold foretold) {
     state.n_tokens += accepted_len + 1;
     long_run_.tokens_now += accepted_len + 1;
     if (choice.draft_len == 0 && state.began && state.estimator.evidence(DraftClass::model) == 0)
         long_run_.savings = std::max(long_run_.savings, std::min(probe_savings_, long_run_.savings + kAllowance));
+    if (choice.match_len > 0 && choice.source != DraftSource::proposals) { // a draft that costs nothing
+        const uint32_t n_proposed = foretold == Foretold::nothing ? 0 : 1, n_right = foretold == Foretold::right ? 1 : 0;
+        state.estimator.observe(proposal_class(choice.match_len), n_proposed, n_right);
+        long_run_.observe(proposal_class(choice.match_len), n_proposed, n_right);
+    }
     if (choice.draft_len == 0 || choice.catch_up) return;
     state.estimator.observe(choice.drafts, draft_len, accepted_len);
     long_run_.observe(choice.drafts, draft_len, accepted_len);

@@ -2,6 +2,7 @@
 // says what it takes; policy.cpp's first comment is the whole policy.
 #pragma once
 
+#include "sequence/sequence.h"
 #include "session/speculation/acceptance_estimator.h"
 #include "session/speculation/cost_model.h"
 
@@ -18,6 +19,7 @@ struct DraftChoice {
     uint32_t draft_len = 0;              // 0 if and only if source is none
     DraftClass drafts = DraftClass::model;
     bool is_automatic = false;           // not a fixed draft_len
+    uint32_t match_len = 0; // of a proposal that a search likely finds; what becomes of it is seen, whoever drafts. 0: none
     bool catch_up = false; // replay lag_rows of the draft cache, then decide again: it cannot draft in this round
 };
 
@@ -58,6 +60,7 @@ struct SpeculatingSequence {
     uint32_t fixed_draft_len = 0;
     uint32_t lag_rows = 0;            // draft rows to be replayed before it can draft; 0: it can
     uint32_t match_len = 0;           // of the proposal that is likely there; 0: none
+    bool is_searched = false;         // it is found by a search of the text, not asked of somebody
     uint32_t tokens_left = 0xffffffffu; // before its limit, rounds under way taken off
     DraftChoice choice = {};          // the answer
     bool is_excused = false;          // inside: if it does not draft now, that says nothing against its drafts
@@ -80,8 +83,9 @@ class SpeculationPolicy {
     RoundPlan decide(std::span<SpeculatingSequence> group, uint32_t batch, bool transforms);
 
     // The round that `choice` was made for was read: every round, plain ones too. draft_len: drafts that were there to be
-    // tested (0: asked for and none there). Not for a round that a stop or limit cut short.
-    void observe(SequenceSpeculation& state, const DraftChoice& choice, uint32_t draft_len, uint32_t accepted_len);
+    // tested (0: asked for and none there). foretold: by a search, where the choice has a match_len. Not for a round that a stop or
+    // limit cut short.
+    void observe(SequenceSpeculation& state, const DraftChoice& choice, uint32_t draft_len, uint32_t accepted_len, Foretold foretold = Foretold::nothing);
 
     struct Summary {
         double predicted_speedup = 1; // over plain rounds, by what was known when the rounds were chosen
@@ -114,7 +118,8 @@ class SpeculationPolicy {
     uint32_t longest(const SequenceSpeculation& state, DraftClass drafts) const;
     bool reference_is_due() const;
     bool is_trusted(const SequenceSpeculation& state) const;
-    void earn(SequenceSpeculation& state, uint32_t tokens_left) const;
+    bool usually_wins(const RoundShape& base) const; // the draft model, by the long run
+    void earn(SequenceSpeculation& state, uint32_t tokens_left, const RoundShape& base) const;
     void commit(Group group, const Candidate& chosen, const Candidate& plain, bool is_probe);
     void pause(SpeculatingSequence& sequence, bool is_probe) const;
 

@@ -1,5 +1,5 @@
-// An entry: "costs": [[part, index, factor, variance], …], "acceptance": [[accepted, tested, supplied, asked], …],
-// "savings": …, "tokens": [given, per run], "compiled": [[model, proposals, draft_len, batch, transforms], …],
+// An entry: "costs": [[part, index, factor, variance], …], "acceptance": [[accepted, tested, supplied, asked], …] of all texts,
+// "recent": the same of the last ones, "savings": …, "tokens": [given, per run], "compiled": [[model, proposals, draft_len, batch, transforms], …],
 // "compiling": …, "set_up": …. Every number is held against its range.
 #include "session/speculation/speculation_store.h"
 
@@ -70,9 +70,10 @@ std::optional<RoundShape> read_shape(const json& value) {
 
 // All of an entry or nothing of it.
 bool read_entry(const json& entry, CostModel& costs, LongRun& long_run) {
-    for (const char* name : {"costs", "acceptance", "savings", "tokens", "compiled", "compiling", "set_up"})
+    for (const char* name : {"costs", "acceptance", "recent", "savings", "tokens", "compiled", "compiling", "set_up"})
         if (!entry.contains(name)) return false;
-    if (!is_list(entry["costs"], 0, kMaxCosts) || !is_list(entry["acceptance"], kDraftClasses, kDraftClasses)) return false;
+    if (!is_list(entry["costs"], 0, kMaxCosts)) return false;
+    if (!is_list(entry["acceptance"], kDraftClasses, kDraftClasses) || !is_list(entry["recent"], kDraftClasses, kDraftClasses)) return false;
     std::vector<CostModel::Learnt> learnt;
     for (const json& value : entry["costs"]) {
         const auto cost = read_cost(value);
@@ -81,9 +82,9 @@ bool read_entry(const json& entry, CostModel& costs, LongRun& long_run) {
     }
     LongRun read;
     for (uint32_t i = 0; i < kDraftClasses; ++i) {
-        const auto counts = read_counts(entry["acceptance"][i]);
-        if (!counts) return false;
-        read.restore(static_cast<DraftClass>(i), *counts);
+        const auto counts = read_counts(entry["acceptance"][i]), recent = read_counts(entry["recent"][i]);
+        if (!counts || !recent) return false;
+        read.restore(static_cast<DraftClass>(i), *counts, *recent);
     }
     if (!is_list(entry["tokens"], 2, 2) || !is_list(entry["compiled"], 0, kMaxShapes)) return false;
     const auto savings = number(entry["savings"], 0, kMaxTokens);
@@ -106,14 +107,15 @@ bool read_entry(const json& entry, CostModel& costs, LongRun& long_run) {
 }
 
 json write_entry(const CostModel& costs, const LongRun& long_run) {
-    json list = json::array(), acceptance = json::array(), shapes = json::array();
+    const auto row = [](const AcceptanceCounts& n) { return json{n.accepted, n.tested, n.supplied, n.asked}; };
+    json list = json::array(), acceptance = json::array(), recent = json::array(), shapes = json::array();
     for (const CostModel::Learnt& cost : costs.learnt())
         if (list.size() < kMaxCosts)
             list.push_back({static_cast<uint32_t>(cost.part), cost.index, std::clamp(cost.factor, 1 / kMaxFactor, kMaxFactor),
                             std::clamp(cost.variance, 0.0, kMaxVariance)});
     for (uint32_t i = 0; i < kDraftClasses; ++i) {
-        const AcceptanceCounts& n = long_run.counts(static_cast<DraftClass>(i));
-        acceptance.push_back({n.accepted, n.tested, n.supplied, n.asked});
+        acceptance.push_back(row(long_run.counts(static_cast<DraftClass>(i))));
+        recent.push_back(row(long_run.recent(static_cast<DraftClass>(i))));
     }
     const CostModel::FirstUses first_uses = costs.first_uses();
     for (const RoundShape& shape : first_uses.compiled)
@@ -122,6 +124,7 @@ json write_entry(const CostModel& costs, const LongRun& long_run) {
     const LongRun next = long_run.of_next_run();
     return {{"costs", list},
             {"acceptance", acceptance},
+            {"recent", recent},
             {"savings", std::min(kMaxTokens, next.savings)},
             {"tokens", {std::min(kMaxTokens, next.tokens_before), std::min(kMaxTokens, next.tokens_per_run)}},
             {"compiled", shapes},
