@@ -42,6 +42,7 @@ constexpr double kKnownDrafts = 20;      // tested in this text: its own word is
 constexpr uint32_t kWriteOffTokens = 64; // over which a catch-up is written off, or its own length if that is more
 constexpr double kBestAlpha = 0.95;      // that a probe could find
 constexpr double kKnownAccount = 5;      // tokens: of a sequence of a pair whose long run is known
+constexpr double kMaxForetold = 1.5;     // tokens: of two rounds with two proposals each
 constexpr double kProbeSavings = 8;      // tokens, besides what catching up and first drafts take
 constexpr uint32_t kReferenceAfter = 64, kReferenceRounds = 2;
 constexpr double kTypicalRun = 256;  // tokens of a process, where no earlier one is known
@@ -127,7 +128,8 @@ SpeculationPolicy::Candidate SpeculationPolicy::evaluate(Group group, const Roun
         const double share = (candidate.ms - plain->ms) / token_ms / candidate.n_drafting;
         for (SpeculatingSequence& sequence : group) {
             if (!sequence.choice.is_automatic) continue;
-            if (share + catch_up_loss(sequence, token_ms, is_probe) <= sequence.state->account) continue;
+            const double foretold = sequence.choice.source == DraftSource::proposals ? sequence.state->foretold : 0;
+            if (share + catch_up_loss(sequence, token_ms, is_probe) <= sequence.state->account + foretold) continue;
             sequence.is_excused = sequence.state->estimator.expected_tokens(sequence.choice.drafts, sequence.choice.draft_len) - 1 > share;
             sequence.choice = {};
             candidate.n_drafting -= 1;
@@ -350,10 +352,13 @@ void SpeculationPolicy::observe(SequenceSpeculation& state, const DraftChoice& c
         const uint32_t n_proposed = foretold == Foretold::nothing ? 0 : 1, n_right = foretold == Foretold::right ? 1 : 0;
         state.estimator.observe(proposal_class(choice.match_len), n_proposed, n_right);
         long_run_.observe(proposal_class(choice.match_len), n_proposed, n_right);
+        if (foretold == Foretold::right) state.foretold = std::min(kMaxForetold, state.foretold + std::max(0.0, 2 - costs_.v(2)));
+        if (foretold == Foretold::wrong) state.foretold = 0;
     }
     if (choice.draft_len == 0 || choice.catch_up) return;
     state.estimator.observe(choice.drafts, draft_len, accepted_len);
     long_run_.observe(choice.drafts, draft_len, accepted_len);
+    if (choice.source == DraftSource::proposals && draft_len > 0 && accepted_len == 0) state.foretold = 0;
     if (!choice.is_automatic) return;
     // Two rounds are charged before the first is read.
     state.account = std::min(state.account + accepted_len, std::max(kMaxAccount, 3 * state.charge));

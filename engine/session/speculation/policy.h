@@ -30,6 +30,7 @@ struct SequenceSpeculation {
     AcceptanceEstimator estimator;
     double account = 0;    // tokens that speculation may still lose
     double allowance = 0;  // what the account was given so far
+    double foretold = 0;   // tokens, for proposals besides the account: what single ones would have won since the last wrong one
     double charge = 0;     // of the last round that drafted, in tokens
     uint32_t n_tokens = 0; // given by rounds that were read
     bool began = false, catching_up = false;
