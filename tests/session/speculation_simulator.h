@@ -45,7 +45,7 @@ struct Text {
     uint32_t prompt = 10;
     std::function<double(uint32_t at)> alpha = [](uint32_t) { return 0.0; }; // of the draft model's token
     std::function<uint32_t(uint32_t at)> match = [](uint32_t) { return 0u; }; // length; 0: no proposal
-    double match_alpha = 0;
+    std::function<double(uint32_t at)> match_alpha = [](uint32_t) { return 0.0; };
 };
 
 // What an engine keeps between sequences.
@@ -113,9 +113,9 @@ class Machine {
             const bool by_model = one.choice.source == DraftSource::model;
             if (by_model) flight.tested = asked;
             if (one.choice.source == DraftSource::proposals && text.match(at) > 0) flight.tested = asked;
-            while (flight.accepted < flight.tested && uniform(key, at + flight.accepted) < (by_model ? text.alpha(at + flight.accepted) : text.match_alpha))
+            while (flight.accepted < flight.tested && uniform(key, at + flight.accepted) < (by_model ? text.alpha(at + flight.accepted) : text.match_alpha(at + flight.accepted)))
                 flight.accepted += 1;
-            if (text.match(at) > 0) flight.foretold = uniform(key, at) < text.match_alpha ? Foretold::right : Foretold::wrong;
+            if (text.match(at) > 0) flight.foretold = uniform(key, at) < text.match_alpha(at) ? Foretold::right : Foretold::wrong;
             play(engine, plan.shape, run);
             if (by_model) draft_rows = text.prompt + at + flight.accepted;
             at += flight.accepted + 1;
@@ -222,7 +222,7 @@ inline Text changing_text() {
 inline Text copying_text() { // matches come and go
     Text text;
     text.match = [](uint32_t at) { return at % 100 < 40 ? 9u : at % 100 < 60 ? 2u : 0u; };
-    text.match_alpha = 0.8;
+    text.match_alpha = [](uint32_t) { return 0.8; };
     return text;
 }
 

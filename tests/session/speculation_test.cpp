@@ -310,6 +310,35 @@ TEST(Speculation, ProposalsComeAndGo) {
     }
 }
 
+// What a search would have proposed is known for nothing: proposals that are wrong are not tried, and those that are right are used
+// although a wrong one took all there was to try them with.
+TEST(Speculation, ProposalsThatASearchFindsNeedNoTrial) {
+    Bed bed = {{}, prior_of(1.6, 1, true)};
+    bed.device.target_ms = 1.6, bed.device.c = 1, bed.device.row = 0.4, bed.device.accept_ms = 0.02, bed.device.overhead_ms = 0.07;
+    const auto decode = [&](double alpha_before, uint32_t right_from, bool is_searched, uint64_t seed) {
+        Engine engine(bed.prior);
+        Machine machine(bed.device, seed);
+        Text text = text_of(0);
+        text.match = [](uint32_t) { return 3u; };
+        text.match_alpha = [alpha_before](uint32_t) { return alpha_before; };
+        for (int i = 0; i < 8; ++i) machine.decode(engine, text, 64, {.fixed = 4}); // a pair that is known to lose
+        engine.long_run.savings = 0;
+        text.match_alpha = [right_from](uint32_t at) { return at < right_from ? 0.0 : 1.0; };
+        return machine.decode(engine, text, 64, {.model = true, .proposals = true, .is_searched = is_searched});
+    };
+    double seen = 0, unseen = 0, seen_in_spite = 0;
+    for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+        EXPECT_FALSE(drafted(decode(0, 64, true, seed)));
+        seen += decode(0, 16, true, seed).speed() / kSeeds;
+        unseen += decode(0, 16, false, seed).speed() / kSeeds;
+        seen_in_spite += decode(1, 16, true, seed).speed() / kSeeds; // the first are tried, and empty the account
+    }
+    std::printf("  proposals that are right from token 16 of 64: %.2f of plain where a search finds them, %.2f where somebody is asked, %.2f after texts in which all were right\n", seen, unseen, seen_in_spite);
+    EXPECT_GE(seen, 1.15);
+    EXPECT_LT(unseen, 1.05);
+    EXPECT_GE(seen_in_spite, 1.15);
+}
+
 TEST(Speculation, FixedDraftLenIsKeptExactly) {
     Engine engine(beds()[0].prior);
     for (const uint32_t draft_len : {0u, 1u, 5u, 8u}) {

@@ -7,10 +7,13 @@
 //  3. Promises are not trusted further than an account goes. A sequence is given about 1.5 % of its tokens to lose, the
 //     share of its first 128 at once. Every drafting round is charged for what it takes longer than a plain one, before
 //     it runs, and credited with the tokens that it won: so draft_len ramps up as drafts are accepted, a useless draft
-//     is dropped after a few rounds, and no text can lose more than the account holds, whatever the estimates say.
+//     is dropped after a few rounds, and no text can lose more than the account holds, whatever the estimates say. A pair
+//     that wins by its last texts opens it with some tokens more; one that does not with none, until savings pay a probe (4).
 //  4. A class of drafts that no longer wins pauses, for 8 rounds at first and twice as long every time. Then it is
 //     probed with single drafts, and what was known of it counts for little; the probe goes on while they are accepted.
 //     Costs that forbid it are doubted now and then, at the price of savings, unless bytes and stages alone say the same.
+//     Proposals that a search finds are never probed: in every round, whoever drafts, the first of them is held against the
+//     token that came. Single ones that would have won since the last wrong one are worth a little besides the account.
 //  5. Rows that the draft model's cache lacks cost a catch-up. It is part of the account's charge until the pair's long
 //     run (or this text) is known well; from then on it is an investment, written off over the tokens it serves.
 //  6. Nothing is drafted before two plain rounds were timed or stored costs were found: ratios need their denominator.
