@@ -96,7 +96,7 @@ TEST_F(SpeculationStoreTest, HostileFilesAreLeftBehind) {
     const std::string first = good.substr(costs_at, good.find(']', costs_at) - costs_at);
     const std::vector<std::string> hostile = {
         "", "{", "[]", "null", std::string(1000, '['), good.substr(0, good.size() / 2), std::string(300 << 10, ' ') + good,
-        with("\"format\":1", "\"format\":2"), with("\"acceptance\":[[", "\"acceptance\":[[1e9,"), with("\"savings\":", "\"savings\":-1,\"x\":"),
+        with("\"format\":1", "\"format\":2"), with("\"acceptance\":[[", "\"acceptance\":[[1e9,"), with("\"recent\":[[", "\"recent\":[[1e9,"), with("\"recent\":[", "\"recent\":[[],"), with("\"recent\":", "\"recent\":7,\"x\":"), with("\"savings\":", "\"savings\":-1,\"x\":"),
         with("\"tokens\":[", "\"tokens\":[-1,0],\"x\":["), with("\"tokens\":[", "\"tokens\":[1e300,0],\"x\":["), with("\"tokens\":[", "\"tokens\":[1,2,"),
         with("\"compiling\":", "\"compiling\":-2,\"x\":"), with("\"set_up\":", "\"set_up\":null,\"x\":"), with("\"compiled\":[[", "\"compiled\":[[2,0,0,1,0],["),
         with("\"compiled\":[[", "\"compiled\":[[0,0,-1,1,0],["), with("\"compiled\":[[", "\"compiled\":[[0,0,4294967297,1,0],["), with("\"compiled\":[[", "\"compiled\":[[0,0],["),
@@ -119,6 +119,25 @@ TEST_F(SpeculationStoreTest, HostileFilesAreLeftBehind) {
         store.save(key, engine.costs, engine.long_run, log); // it is replaced by a sound one
         EXPECT_TRUE(store.load(key, costs, long_run, log));
     }
+}
+
+// What was learnt before the last texts were kept apart still counts.
+TEST_F(SpeculationStoreTest, AnEntryWithoutTheLastTextsIsTaken) {
+    const Bed bed = beds()[1];
+    Engine engine(bed.prior);
+    Machine(bed.device, 3).decode(engine, text_of(0.8), 300, {});
+    const SpeculationStore store(folder.string());
+    store.save(key, engine.costs, engine.long_run, log);
+    std::string text = read();
+    const size_t at = text.find("\"recent\"");
+    ASSERT_NE(at, std::string::npos);
+    write(text.replace(at, 8, "\"x\""));
+    CostModel costs(bed.prior);
+    LongRun long_run;
+    EXPECT_TRUE(store.load(key, costs, long_run, log));
+    EXPECT_TRUE(log_lines.empty());
+    EXPECT_EQ(long_run.counts(DraftClass::model).tested, engine.long_run.counts(DraftClass::model).tested);
+    EXPECT_EQ(long_run.recent(DraftClass::model).tested, 0);
 }
 
 TEST_F(SpeculationStoreTest, NoFolderKeepsNothing) {

@@ -70,10 +70,11 @@ std::optional<RoundShape> read_shape(const json& value) {
 
 // All of an entry or nothing of it.
 bool read_entry(const json& entry, CostModel& costs, LongRun& long_run) {
-    for (const char* name : {"costs", "acceptance", "recent", "savings", "tokens", "compiled", "compiling", "set_up"})
+    for (const char* name : {"costs", "acceptance", "savings", "tokens", "compiled", "compiling", "set_up"})
         if (!entry.contains(name)) return false;
     if (!is_list(entry["costs"], 0, kMaxCosts)) return false;
-    if (!is_list(entry["acceptance"], kDraftClasses, kDraftClasses) || !is_list(entry["recent"], kDraftClasses, kDraftClasses)) return false;
+    const json last = entry.value("recent", json(kDraftClasses, json{0, 0, 0, 0})); // of before it was kept
+    if (!is_list(entry["acceptance"], kDraftClasses, kDraftClasses) || !is_list(last, kDraftClasses, kDraftClasses)) return false;
     std::vector<CostModel::Learnt> learnt;
     for (const json& value : entry["costs"]) {
         const auto cost = read_cost(value);
@@ -82,7 +83,7 @@ bool read_entry(const json& entry, CostModel& costs, LongRun& long_run) {
     }
     LongRun read;
     for (uint32_t i = 0; i < kDraftClasses; ++i) {
-        const auto counts = read_counts(entry["acceptance"][i]), recent = read_counts(entry["recent"][i]);
+        const auto counts = read_counts(entry["acceptance"][i]), recent = read_counts(last[i]);
         if (!counts || !recent) return false;
         read.restore(static_cast<DraftClass>(i), *counts, *recent);
     }
