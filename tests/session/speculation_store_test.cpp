@@ -96,7 +96,8 @@ TEST_F(SpeculationStoreTest, HostileFilesAreLeftBehind) {
     const std::string first = good.substr(costs_at, good.find(']', costs_at) - costs_at);
     const std::vector<std::string> hostile = {
         "", "{", "[]", "null", std::string(1000, '['), good.substr(0, good.size() / 2), std::string(300 << 10, ' ') + good,
-        with("\"format\":1", "\"format\":2"), with("\"acceptance\":[[", "\"acceptance\":[[1e9,"), with("\"recent\":[[", "\"recent\":[[1e9,"), with("\"recent\":[", "\"recent\":[[],"), with("\"recent\":", "\"recent\":7,\"x\":"), with("\"savings\":", "\"savings\":-1,\"x\":"),
+        with("\"format\":1", "\"format\":2"), with("\"acceptance\":[[", "\"acceptance\":[[1e9,"), with("\"savings\":", "\"savings\":-1,\"x\":"),
+        with("\"recent\":[[", "\"recent\":[[1e9,"), with("\"recent\":[", "\"recent\":[[],"), with("\"recent\":", "\"recent\":7,\"x\":"),
         with("\"tokens\":[", "\"tokens\":[-1,0],\"x\":["), with("\"tokens\":[", "\"tokens\":[1e300,0],\"x\":["), with("\"tokens\":[", "\"tokens\":[1,2,"),
         with("\"compiling\":", "\"compiling\":-2,\"x\":"), with("\"set_up\":", "\"set_up\":null,\"x\":"), with("\"compiled\":[[", "\"compiled\":[[2,0,0,1,0],["),
         with("\"compiled\":[[", "\"compiled\":[[0,0,-1,1,0],["), with("\"compiled\":[[", "\"compiled\":[[0,0,4294967297,1,0],["), with("\"compiled\":[[", "\"compiled\":[[0,0],["),
