@@ -3,7 +3,8 @@
 #extension GL_GOOGLE_include_directive : require
 #include "shared/propose_args.h"
 
-// 32 to 128: fewer, and the longest search takes more loop iterations than Mesa 22's llvmpipe lets one invocation make (65,535 in all).
+// 32 to 128: at least one for each token of `tail`'s first half, and with fewer the longest search takes more loop iterations than
+// llvmpipe lets an invocation make (65,535 in all).
 layout(local_size_x_id = 0) in;
 const uint kThreads = gl_WorkGroupSize.x;
 
@@ -109,7 +110,7 @@ void main() {
     table_size = 3u * min(window_len, kNgramWindow) / 2u; // of at most window_len - 1 tokens
 
     uint lane = gl_LocalInvocationIndex;
-    for (uint i = lane; i < limit; i += kThreads) tail[i] = history[window + window_len - limit + i];
+    if (lane < limit) tail[lane] = history[window + window_len - limit + lane];
     barrier();
     uint first_match = min(kFirstMatch, limit); // a shorter text matches fewer tokens than it has
     uint n_proposed = 0u;
@@ -124,14 +125,14 @@ void main() {
             if (lane == 0u) tail[tail_len] = token;
             barrier();
         }
-        for (uint i = lane; i < n_proposed; i += kThreads) state[slot].proposed[i] = tail[limit + i];
+        if (lane < n_proposed) state[slot].proposed[lane] = tail[limit + lane];
     } else {
         uint found = longest_match(limit, limit);
         if (found >> 16 >= first_match && max_drafts > 0u) {
             match_len = found >> 16;
             n_proposed = max_drafts;
             uint offset = found & 0xffffu;
-            for (uint i = lane; i < n_proposed; i += kThreads) state[slot].proposed[i] = history[window + offset + i % (window_len - offset)];
+            if (lane < n_proposed) state[slot].proposed[lane] = history[window + offset + lane % (window_len - offset)];
         }
     }
     if (lane == 0u) {

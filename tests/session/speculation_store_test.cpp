@@ -32,6 +32,12 @@ struct SpeculationStoreTest : testing::Test {
         std::ifstream file(folder / "speculation.json", std::ios::binary);
         return {std::istreambuf_iterator<char>(file), {}};
     }
+    // The file of an engine that gave a text.
+    std::string saved(Engine& engine, const Bed& bed) {
+        Machine(bed.device, 3).decode(engine, text_of(0.8), 300, {});
+        SpeculationStore(folder.string()).save(key, engine.costs, engine.long_run, log);
+        return read();
+    }
 };
 
 TEST_F(SpeculationStoreTest, RoundTrip) {
@@ -82,10 +88,8 @@ TEST_F(SpeculationStoreTest, KeepsABoundedNumberOfPairs) {
 TEST_F(SpeculationStoreTest, HostileFilesAreLeftBehind) {
     const Bed bed = beds()[1];
     Engine engine(bed.prior);
-    Machine(bed.device, 3).decode(engine, text_of(0.8), 300, {});
     const SpeculationStore store(folder.string());
-    store.save(key, engine.costs, engine.long_run, log);
-    const std::string good = read();
+    const std::string good = saved(engine, bed);
     const auto with = [&](const std::string& from, const std::string& to) {
         std::string text = good;
         const size_t at = text.find(from);
@@ -126,16 +130,13 @@ TEST_F(SpeculationStoreTest, HostileFilesAreLeftBehind) {
 TEST_F(SpeculationStoreTest, AnEntryWithoutTheLastTextsIsTaken) {
     const Bed bed = beds()[1];
     Engine engine(bed.prior);
-    Machine(bed.device, 3).decode(engine, text_of(0.8), 300, {});
-    const SpeculationStore store(folder.string());
-    store.save(key, engine.costs, engine.long_run, log);
-    std::string text = read();
+    std::string text = saved(engine, bed);
     const size_t at = text.find("\"recent\"");
     ASSERT_NE(at, std::string::npos);
     write(text.replace(at, 8, "\"x\""));
     CostModel costs(bed.prior);
     LongRun long_run;
-    EXPECT_TRUE(store.load(key, costs, long_run, log));
+    EXPECT_TRUE(SpeculationStore(folder.string()).load(key, costs, long_run, log));
     EXPECT_TRUE(log_lines.empty());
     EXPECT_EQ(long_run.counts(DraftClass::model).tested, engine.long_run.counts(DraftClass::model).tested);
     EXPECT_EQ(long_run.recent(DraftClass::model).tested, 0);

@@ -44,7 +44,7 @@ constexpr uint32_t kGoodRun = 32;        // rounds, after which earlier failures
 constexpr double kKnownDrafts = 20;      // tested in this text: its own word is enough
 constexpr uint32_t kWriteOffTokens = 64; // over which a catch-up is written off, or its own length if that is more
 constexpr double kBestAlpha = 0.95;      // that a probe could find
-constexpr double kKnownAccount = 5;      // tokens: of a sequence of a pair whose long run is known
+constexpr double kKnownAccount = 5;      // tokens: of a sequence of a pair that usually wins
 constexpr double kMaxForetold = 1.5;     // tokens: of two rounds with two proposals each
 constexpr double kProbeSavings = 8;      // tokens, besides what catching up and first drafts take
 constexpr uint32_t kReferenceAfter = 64, kReferenceRounds = 2;
@@ -89,7 +89,7 @@ DraftChoice SpeculationPolicy::choice_of(const SpeculatingSequence& sequence, bo
     } else {
         const SequenceSpeculation& state = *sequence.state;
         const auto usable = [&](DraftClass drafts) {
-            if (drafts != DraftClass::model && sequence.is_searched) return !is_probe; // nothing needs to be tried out
+            if (sequence.sees(drafts)) return !is_probe;
             const SequenceSpeculation::Pause& pause = state.pauses[index_of(drafts)];
             return pause.probe_left > 0 || (pause.left == 0 && !(is_probe && pause.run > 0)); // a probe ends
         };
@@ -262,7 +262,7 @@ void SpeculationPolicy::pause(SpeculatingSequence& sequence, bool is_probe) cons
     for (uint32_t i = 0; i < kDraftClasses; ++i) {
         SequenceSpeculation::Pause& pause = sequence.state->pauses[i];
         const auto drafts = static_cast<DraftClass>(i);
-        if (drafts != DraftClass::model && sequence.is_searched) continue;
+        if (sequence.sees(drafts)) continue;
         if (choice.draft_len > 0 && choice.drafts == drafts) {
             if (is_probe && pause.run == 0) {
                 pause.probe_left = kProbeRounds;

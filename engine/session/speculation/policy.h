@@ -64,6 +64,8 @@ struct SpeculatingSequence {
     bool is_searched = false;         // it is found by a search of the text, not asked of somebody
     uint32_t tokens_left = 0xffffffffu; // before its limit, rounds under way taken off
     DraftChoice choice = {};          // the answer
+    // What becomes of such drafts is seen in every round, whoever drafts: they need no probe, and no pause to be probed after.
+    bool sees(DraftClass drafts) const { return drafts != DraftClass::model && is_searched; }
     bool is_excused = false;          // inside: if it does not draft now, that says nothing against its drafts
 };
 

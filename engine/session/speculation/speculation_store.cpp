@@ -1,6 +1,6 @@
 // An entry: "costs": [[part, index, factor, variance], …], "acceptance": [[accepted, tested, supplied, asked], …] of all texts,
-// "recent": the same of the last ones, "savings": …, "tokens": [given, per run], "compiled": [[model, proposals, draft_len, batch, transforms], …],
-// "compiling": …, "set_up": …. Every number is held against its range.
+// "recent": the same of the last ones, "savings": …, "tokens": [given, per run],
+// "compiled": [[model, proposals, draft_len, batch, transforms], …], "compiling": …, "set_up": …. Every number is held against its range.
 #include "session/speculation/speculation_store.h"
 
 #include <algorithm>
