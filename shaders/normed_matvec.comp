@@ -21,7 +21,7 @@ layout(std430, binding = kNormedRoundSlots) readonly buffer RoundSlots { RoundSl
 
 // An invocation's own sums, so that what follows is a loop: compilers take long over 16 copies of it.
 const uint kKept = uint(kHeld * ROWS);
-shared float sums[BESTS == 0u ? 1u : gl_WorkGroupSize.x * kKept];
+shared float sums[BESTS < 2u ? 1u : gl_WorkGroupSize.x * kKept];
 
 void main() {
 #include "include/dot_rows.glsl"
@@ -35,16 +35,30 @@ void main() {
         }
         return;
     }
+    uint in_shard = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+    bool tells = gl_LocalInvocationIndex == 0u && in_shard * TEAMS * OUTS < args.n_out;
+    if (BESTS == 1u) {
+        [[unroll]] for (int r = 0; r < ROWS; ++r) {
+            float best = kLowest;
+            uint best_id = kNoToken;
+            [[unroll]] for (int o = 0; o < kHeld; ++o) {
+                uint out_index = out0 + first_out + o;
+                if (out_index < args.n_out) take_better(best, best_id, acc[o * ROWS + r], args.first_out + out_index);
+            }
+            team_best(best, best_id);
+            if (tells && row0 + r < args.n_rows) bests[(row0 + r) * args.n_bests + args.first_best + in_shard] = BestToken(best, best_id);
+        }
+        return;
+    }
     uint own = gl_LocalInvocationIndex * kKept;
     [[unroll]] for (int i = 0; i < kHeld * ROWS; ++i) sums[own + i] = acc[i];
-    uint in_shard = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
     for (uint r = 0u; r < ROWS && row0 + r < args.n_rows; ++r) {
         uint row = row0 + r;
         uint entry = row / args.rows_per_slot;
         float temperature = 0.0; // of entries that do not take part, too
         uint position = 0u;
         uvec2 seed = uvec2(0u);
-        if (BESTS > 1u && round_slots[entry].live != 0u) {
+        if (round_slots[entry].live != 0u) {
             uint slot = round_slots[entry].slot;
             temperature = state[slot].temperature;
             position = round_slots[entry].start + args.first_offset + row % args.rows_per_slot;
@@ -57,14 +71,14 @@ void main() {
             if (out_index >= args.n_out) continue;
             uint id = args.first_out + out_index;
             precise float key = sums[own + o * ROWS + r];
-            if (BESTS > 1u && temperature != 0.0) {
+            if (temperature != 0.0) {
                 precise float z = key * (1.0 / temperature);
                 key = gumbel_key(z, philox(uvec4(position, kPurposeCoupled, 0u, id / 4u), seed)[id % 4u]);
             }
             take_better(best, best_id, key, id);
         }
         team_best(best, best_id);
-        if (gl_LocalInvocationIndex == 0u && in_shard * TEAMS * OUTS < args.n_out)
+        if (tells)
             bests[row * args.n_bests + args.first_best + in_shard] = BestToken(best, best_id);
     }
 }

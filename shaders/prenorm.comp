@@ -15,8 +15,8 @@ const uint TEAMS = 1;
 layout(push_constant) uniform Push { PrenormArgs args; };
 layout(std430, binding = kPrenormX) readonly buffer X { WIDE_VEC x[]; };
 layout(std430, binding = kPrenormWeight) readonly buffer Weight { WIDE_VEC weight[]; };
-TEXEL_BUFFER(kTexelVecs + kPrenormX, x_texels)
-TEXEL_BUFFER(kTexelVecs + kPrenormWeight, weight_texels)
+TEXEL_VECS(kTexelVecs + kPrenormX, x_texels)
+TEXEL_VECS(kTexelVecs + kPrenormWeight, weight_texels)
 layout(std430, binding = kPrenormY) writeonly buffer Y { vec4 y[]; };
 layout(std430, binding = kPrenormScales) writeonly buffer Scales { float scales[]; };
 

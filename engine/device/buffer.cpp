@@ -118,7 +118,7 @@ Result<Buffer> MemoryPool::create(uint64_t bytes, MemoryUse use) {
     const uint64_t size = round_up<uint64_t>(bytes, 16), slack = texel_slack(device_->caps, size);
     info.size = slack > 0 && std::has_single_bit(size + slack) ? size + slack + 16 : size + slack;
     info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
-                 VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT;
+                 VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT | VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT;
     VkBuffer handle = VK_NULL_HANDLE;
     AUSPEX_VK(*device_, CreateBuffer(device_->handle, &info, nullptr, &handle));
     VkMemoryRequirements needs = {};

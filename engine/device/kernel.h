@@ -10,11 +10,11 @@
 
 namespace auspex {
 
-// A uniform texel buffer that shows a storage buffer's bytes as unsigned integers.
+// A storage texel buffer that shows a storage buffer's bytes as unsigned integers.
 struct TexelBinding {
     uint32_t binding;     // n_bindings or higher
     uint32_t of;          // the storage buffer's
-    uint32_t texel_bytes; // 4, 8 or 16: R32, R32G32, R32G32B32A32
+    uint32_t texel_bytes; // 4 or 16: R32, R32G32B32A32
 };
 
 constexpr size_t kMostConstants = 16;

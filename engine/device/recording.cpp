@@ -9,7 +9,7 @@ namespace {
 constexpr uint32_t kSetsPerPool = 128;
 constexpr uint32_t kBuffersPerPool = 1024;
 constexpr uint32_t kTexelsPerPool = 512;
-constexpr uint32_t kMostTexels = 8; // texel bindings of a kernel
+constexpr uint32_t kMostTexels = 4; // of a kernel: every device has so many
 constexpr VkPipelineStageFlags kCompute = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
 constexpr VkPipelineStageFlags kComputeAndIndirect = kCompute | VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT;
 constexpr VkAccessFlags kShaderAccess = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
@@ -128,7 +128,7 @@ Result<VkDescriptorSet> Recording::allocate_set(const Kernel& kernel) {
             return device_->check(result, "vkAllocateDescriptorSets");
     }
     const VkDescriptorPoolSize sizes[] = {{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, kBuffersPerPool},
-                                          {VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER, kTexelsPerPool}};
+                                          {VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER, kTexelsPerPool}};
     VkDescriptorPoolCreateInfo pool_info = {};
     pool_info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO;
     pool_info.maxSets = kSetsPerPool;
@@ -151,7 +151,7 @@ Result<VkBufferView> Recording::texel_view(const BufferView& buffer, uint32_t te
     VkBufferViewCreateInfo info = {};
     info.sType = VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO;
     info.buffer = buffer.buffer;
-    info.format = texel_bytes == 16 ? VK_FORMAT_R32G32B32A32_UINT : texel_bytes == 8 ? VK_FORMAT_R32G32_UINT : VK_FORMAT_R32_UINT;
+    info.format = texel_bytes == 16 ? VK_FORMAT_R32G32B32A32_UINT : VK_FORMAT_R32_UINT;
     info.offset = buffer.offset;
     info.range = range;
     VkBufferView view = VK_NULL_HANDLE;
@@ -186,7 +186,7 @@ void Recording::record_dispatch(const Kernel& kernel, const void* args, size_t a
         if (!view.ok()) return fail(view.status());
         views[i] = view.value();
         writes[count + i] = {VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET, nullptr, set.value(), texels[i].binding, 0, 1,
-                             VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER, nullptr, nullptr, &views[i]};
+                             VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER, nullptr, nullptr, &views[i]};
     }
     device_->vk.UpdateDescriptorSets(device_->handle, static_cast<uint32_t>(count + texels.size()), writes.data(), 0, nullptr);
     device_->vk.CmdBindPipeline(current_, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.pipeline());

@@ -43,8 +43,7 @@ void record_attention(Recorder& to, const AttentionShape& shape, BufferView qkv,
                                       true,
                                       {to.tuning().lanes, shape.head_dim, group, cache_type(shape.cache_dtype), combine ? 1u : 0u, queries, teams, to.tuning().lanes * teams},
                                       "attention.wide.dim" + std::to_string(shape.head_dim) + ".queries" + std::to_string(queries),
-                                      {gpu::kTexelVecs + gpu::kAttentionK, gpu::kTexelVecs + gpu::kAttentionV,
-                                       gpu::kTexelPairs + gpu::kAttentionK, gpu::kTexelPairs + gpu::kAttentionV}});
+                                      {gpu::kTexelVecs + gpu::kAttentionK, gpu::kTexelVecs + gpu::kAttentionV}});
     if (!kernel) return;
     gpu::AttentionArgs args = attention_args(shape, to.tuning(), max_splits, rows.n_rows);
     args.tile_rows = tile_rows;

@@ -13,7 +13,7 @@ namespace auspex {
 namespace {
 TexelBinding texel_binding(uint32_t binding) {
     const uint32_t of = binding % gpu::kTexelVecs, kind = binding - of;
-    return {binding, of, kind == gpu::kTexelVecs ? 16u : kind == gpu::kTexelPairs ? 8u : 4u};
+    return {binding, of, kind == gpu::kTexelVecs ? 16u : 4u};
 }
 } // namespace
 

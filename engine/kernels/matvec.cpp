@@ -41,7 +41,7 @@ MatvecKernel matvec_kernel(Recorder& to, const char* shader, const Tensor& weigh
     constants.insert(constants.end(), own_constants);
     std::vector<uint32_t> texels = {gpu::kTexelVecs + gpu::kMatvecWeight, gpu::kTexelVecs + gpu::kMatvecX};
     if (n_bindings > gpu::kMatvecNorm) texels.push_back(gpu::kTexelVecs + gpu::kMatvecNorm);
-    if (quant) texels.insert(texels.end(), {gpu::kTexelPairs + gpu::kMatvecWeight, gpu::kTexelWords + gpu::kMatvecWeight});
+    if (quant) texels.push_back(gpu::kTexelWords + gpu::kMatvecWeight);
     const std::string wide = name + ".wide.rows" + std::to_string(tile);
     return {to.kernel({name, n_bindings, args_bytes, true, std::move(constants), wide, std::move(texels)}), tile, outs * teams};
 }

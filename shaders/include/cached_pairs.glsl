@@ -20,16 +20,14 @@ vec2 code_pair(uint word, uint upper) {
 
 // LOAD_…: the pairs that `lane` owns of the head that begins at `element` of a cache, k or v.
 #ifdef WIDE
-TEXEL_BUFFER(kTexelVecs + kAttentionK, k_vec_texels)
-TEXEL_BUFFER(kTexelVecs + kAttentionV, v_vec_texels)
-TEXEL_BUFFER(kTexelPairs + kAttentionK, k_pair_texels)
-TEXEL_BUFFER(kTexelPairs + kAttentionV, v_pair_texels)
+TEXEL_VECS(kTexelVecs + kAttentionK, k_texels)
+TEXEL_VECS(kTexelVecs + kAttentionV, v_texels)
 #define FETCH_TWO(buf, texels, i)                                                                                      \
-    (TEXELS != 0u ? texelFetch(texels, int(i)) : wide_uvec4(u64vec2(buf[2u * (i)], buf[2u * (i) + 1u])))
-uvec4 k_vec(uint at) { return FETCH_TWO(k_cache, k_vec_texels, at); }
-uvec4 v_vec(uint at) { return FETCH_TWO(v_cache, v_vec_texels, at); }
-uvec2 k_pair(uint at) { return FETCH_PAIR(k_cache, k_pair_texels, at); }
-uvec2 v_pair(uint at) { return FETCH_PAIR(v_cache, v_pair_texels, at); }
+    (TEXELS != 0u ? imageLoad(texels, int(i)) : wide_uvec4(u64vec2(buf[2u * (i)], buf[2u * (i) + 1u])))
+uvec4 k_vec(uint at) { return FETCH_TWO(k_cache, k_texels, at); }
+uvec4 v_vec(uint at) { return FETCH_TWO(v_cache, v_texels, at); }
+uvec2 k_pair(uint at) { return FETCH_PAIR(k_cache, k_texels, at); }
+uvec2 v_pair(uint at) { return FETCH_PAIR(v_cache, v_texels, at); }
 #define LOAD_PAIRS(cache, element, pairs, at) /* 2, 4 or 8 of them, all in the head */                                 \
     if (CACHE_TYPE == kCacheF32) {                                                                                     \
         [[unroll]] for (uint i = 0u; i < PAIRS; i += 2u) {                                                             \

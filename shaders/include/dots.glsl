@@ -33,12 +33,12 @@ layout(constant_id = 6) const int AHEAD = 1;
 #include "include/weight.glsl"
 
 layout(std430, binding = kMatvecX) readonly buffer X { WIDE_VEC x[]; };
-TEXEL_BUFFER(kTexelVecs + kMatvecX, x_texels)
+TEXEL_VECS(kTexelVecs + kMatvecX, x_texels)
 vec4 x_vec(uint at) { return uintBitsToFloat(FETCH_VEC(x, x_texels, at)); }
 #ifdef NORM
 #include "include/norm_scale.glsl"
 layout(std430, binding = kMatvecNorm) readonly buffer Norm { WIDE_VEC norm_weight[]; };
-TEXEL_BUFFER(kTexelVecs + kMatvecNorm, norm_texels)
+TEXEL_VECS(kTexelVecs + kMatvecNorm, norm_texels)
 layout(std430, binding = kMatvecNorm) readonly buffer Scales { float prepared_scales[]; };
 vec4 norm_vec(uint at) { return uintBitsToFloat(FETCH_VEC(norm_weight, norm_texels, at)); }
 #endif

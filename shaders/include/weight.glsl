@@ -5,7 +5,7 @@
 #include "include/wide.glsl"
 
 layout(std430, binding = WEIGHT_BINDING) readonly buffer Weight { WIDE_VEC weight[]; };
-TEXEL_BUFFER(kTexelVecs + WEIGHT_BINDING, weight_texels)
+TEXEL_VECS(kTexelVecs + WEIGHT_BINDING, weight_texels)
 uvec4 weight_vec(uint at) { return FETCH_VEC(weight, weight_texels, at); }
 
 // row_begin(row, steps): where a row begins, in 16 bytes. load_step(begin, step, steps): a step of the row that begins there;
@@ -56,9 +56,8 @@ const uint kZeroCode = ZERO_CODE(FORMAT);
 
 layout(std430, binding = WEIGHT_BINDING) readonly buffer WeightPairs { WIDE_PAIR weight_pairs[]; }; // the same bytes
 layout(std430, binding = WEIGHT_BINDING) readonly buffer WeightWords { uint weight_words[]; };      // the same bytes
-TEXEL_BUFFER(kTexelPairs + WEIGHT_BINDING, pair_texels)
-TEXEL_BUFFER(kTexelWords + WEIGHT_BINDING, word_texels)
-uvec2 weight_pair(uint at) { return FETCH_PAIR(weight_pairs, pair_texels, at); }
+TEXEL_WORDS(kTexelWords + WEIGHT_BINDING, word_texels)
+uvec2 weight_pair(uint at) { return FETCH_PAIR(weight_pairs, weight_texels, at); }
 uint weight_word(uint at) { return FETCH_WORD(weight_words, word_texels, at); }
 
 struct RawStep {
