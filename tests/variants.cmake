@@ -37,7 +37,7 @@ foreach(fault 1 2)
   auspex_shader(matvec.fault${fault} SOURCE matvec.comp DEFINES FAULT=${fault})
   auspex_shader(matvec.subgroup.fault${fault} SOURCE matvec.comp DEFINES FAULT=${fault} SUBGROUP=1)
 endforeach()
-foreach(case 4.16.1 16.8.2) # rows, outputs as shaders/variants.cmake has them, fault
+foreach(case 4.16.1 8.16.2) # rows, outputs as shaders/variants.cmake has them, fault
   string(REGEX MATCH "^([0-9]+)\\.([0-9]+)\\.([0-9]+)$" _ ${case})
   auspex_shader(matvec.wide.rows${CMAKE_MATCH_1}.fault${CMAKE_MATCH_3} SOURCE matvec.comp UNROLL
     DEFINES FAULT=${CMAKE_MATCH_3} SUBGROUP=1 WIDE=1 UNROLLED=1 UNROLLED_ROWS=${CMAKE_MATCH_1} UNROLLED_OUTS=${CMAKE_MATCH_2})

@@ -6,8 +6,8 @@ namespace auspex {
 
 namespace {
 // The ".wide" variants are built with these many outputs: shaders/variants.cmake has them.
-uint32_t wide_outs(bool quant, uint32_t tile) {
-    return !quant && tile <= 8 ? 16 : 8;
+uint32_t wide_outs(bool quant) {
+    return quant ? 8 : 16;
 }
 
 // As many as tuning says, but no more than leave an eighth of a lane's work for nothing, since short rows of blocks give it two or
@@ -34,7 +34,7 @@ MatvecKernel matvec_kernel(Recorder& to, const char* shader, const Tensor& weigh
     const Tuning& tuning = to.tuning();
     const bool quant = is_quantized(weight.dtype);
     const uint32_t tile = matvec_tile_rows(tuning, weight.dtype, n_rows);
-    const uint32_t outs = tuning.wide ? wide_outs(quant, tile) : tile > 2 ? tuning.matvec_many_outs : tuning.matvec_outs;
+    const uint32_t outs = tuning.wide ? wide_outs(quant) : tile > 2 ? tuning.matvec_many_outs : tuning.matvec_outs;
     const uint32_t lanes = tuning.lanes, teams = tuning.matvec_teams;
     const std::string name = std::string(shader) + (quant ? ".quant" : "");
     std::vector<uint32_t> constants = {lanes * teams, lanes, teams, weight.layout(), tile, outs, steps_ahead(tuning, weight, tile, outs)};

@@ -45,8 +45,9 @@ Tuning choose_tuning(const DeviceCaps& caps, DType cache_dtype) {
     tuning.attention_combines = caps.driver_id != VK_DRIVER_ID_MOLTENVK;
 
     if (caps.type == VK_PHYSICAL_DEVICE_TYPE_CPU) {
-        // Compute-bound: every row count is built, and many outputs share the activations a team loads.
-        tuning.matvec_rows = {1, 2, 3, 4, 5, 6, 7, 8, 12, 16};
+        // Compute-bound: every row count is built, and many outputs share the activations a team loads. No tile is larger than 8 rows:
+        // 16 need as long a loop as compilers bear for half as many outputs, and then x is what takes the time.
+        tuning.matvec_rows = {1, 2, 3, 4, 5, 6, 7, 8};
         tuning.matvec_quant_rows = {1, 2, 4, 6, 8};
         tuning.matvec_outs = tuning.matvec_many_outs = 8;
         tuning.norm_stage = true; // squares of every row in every workgroup cost more than a dispatch

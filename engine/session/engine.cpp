@@ -10,7 +10,7 @@ namespace auspex {
 
 namespace {
 constexpr uint32_t kPageSize = 16;       // tokens
-// Rows of one replay, at most: those of a matrix product share what is read of the weights, the row family's only tiles of 16 do.
+// Rows of one replay, at most: those of a matrix product share what is read of the weights, the row family's only its tiles do.
 constexpr uint32_t kPromptChunk = 512, kRowFamilyChunk = 64;
 constexpr uint64_t kMostChunkBytes = 256ull << 20; // activations of more rows than the row family's chunk, of one model
 constexpr uint32_t kDefaultContext = 4096;

@@ -14,8 +14,8 @@ namespace {
 constexpr double kGpuBytesPerMs = 300e6, kCpuBytesPerMs = 10e6;
 constexpr double kGpuStageMs = 0.004, kCpuStageMs = 0.006;
 constexpr double kCpuText = 2.5; // bytes of keys and values take so many times as long as bytes of weights: they are weighed one by one
-constexpr double kGpuRow = 0.02, kCpuRow = 0.2; // v(n) = 1 + so much for every row more
-constexpr uint32_t kTileRows = 16;              // a pass of more rows reads the weights again for each tile
+constexpr double kGpuRow = 0.02, kCpuRow = 0.2;         // v(n) = 1 + so much for every row more
+constexpr uint32_t kGpuTileRows = 16, kCpuTileRows = 8; // a pass of more rows reads the weights again for each tile
 constexpr double kAcceptRow = 0.004, kTransformedAcceptRow = 0.015, kProposals = 0.005;
 
 // Standard deviations, of logarithms.
@@ -56,7 +56,8 @@ CostModel::CostModel(const CostPrior& prior) : prior_(prior) {
 
 double CostModel::rows_prior(uint32_t rows) const {
     const auto tile = [&](uint32_t n) { return n == 0 ? 0 : 1 + (prior_.is_cpu ? kCpuRow : kGpuRow) * (n - 1); };
-    return rows / kTileRows * tile(kTileRows) + tile(rows % kTileRows);
+    const uint32_t tile_rows = prior_.is_cpu ? kCpuTileRows : kGpuTileRows;
+    return rows / tile_rows * tile(tile_rows) + tile(rows % tile_rows);
 }
 
 double CostModel::prior(Part part, uint32_t index) const {
