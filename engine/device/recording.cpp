@@ -9,7 +9,7 @@ namespace {
 constexpr uint32_t kSetsPerPool = 128;
 constexpr uint32_t kBuffersPerPool = 1024;
 constexpr uint32_t kTexelsPerPool = 512;
-constexpr uint32_t kMostTexels = 4; // of a kernel: every device has so many
+constexpr uint32_t kMostTexels = 4; // of a kernel: no device has fewer (maxPerStageDescriptorStorageImages)
 constexpr VkPipelineStageFlags kCompute = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
 constexpr VkPipelineStageFlags kComputeAndIndirect = kCompute | VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT;
 constexpr VkAccessFlags kShaderAccess = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;

@@ -154,7 +154,7 @@ TEST(Tuning, choices_change_no_bit) {
     expect_same(*untuned, tell(*untuned, 3), expected);
     for (const json& choice : {json{{"wide", false}, {"outs", 16}, {"many_outs", 4}, {"teams", 2}, {"ahead", 4}, {"rows", {1, 8}}, {"vocab_threads", 64}, {"attention_rows", 2}},
                                json{{"texels", untuned->tuning().wide && !untuned->tuning().texels}, {"norm_stage", !untuned->tuning().norm_stage}, {"outs", untuned->tuning().matvec_outs},
-                                    {"rows", {1, 2, 8, 16}}, {"block_rows", {1, 8}}, {"attention_rows", 1}}}) {
+                                    {"rows", {1, 2, 8}}, {"block_rows", {1, 8}}, {"attention_rows", 1}}}) {
         Folder folder("choice");
         json kept = json::parse(kept_text());
         kept["entries"][0].update(choice);
