@@ -36,6 +36,7 @@ class BestTokensTest : public LinearTest {
         const Buffer state = upload(entries.state), round_slots = upload(entries.round_slots);
         const Buffer logits = output<float>(size_t{n} * kVocab), bests = output<gpu::BestToken>(size_t{n} * ((kVocab + 1) / 2) + 1);
         const Buffer partials = output<gpu::VocabChoice>(size_t{n} * vocab_chunks(kVocab)), choices = output<gpu::VocabChoice>(n);
+        uint32_t n_bests = 0;
         run(library, [&](Recorder& to) {
             if (by_logits) {
                 record_normed_matvec(to, head, rows, logits.view(), kVocab);
@@ -45,11 +46,11 @@ class BestTokensTest : public LinearTest {
                 to.cmd.barrier();
                 return record_pick(to, partials.view(), choices.view(), n, kVocab);
             }
-            const uint32_t n_bests = record_best_tokens(to, head, rows, {bests.view(), state.view(), round_slots.view(), rows_per_slot, 1, entries.any_noise()});
+            n_bests = record_best_tokens(to, head, rows, {bests.view(), state.view(), round_slots.view(), rows_per_slot, 1, entries.any_noise()});
             to.cmd.barrier();
             record_pick_best(to, bests.view(), choices.view(), n, n_bests);
         });
-        EXPECT_EQ(read<uint32_t>(bests, 1, size_t{n} * ((kVocab + 1) / 2) * 2)[0], kPoison) << "wrote behind its rows";
+        EXPECT_EQ(read<uint32_t>(bests, 1, size_t{2} * n * n_bests)[0], kPoison) << "wrote behind its rows";
         return read<gpu::VocabChoice>(choices, n);
     }
 
@@ -80,7 +81,8 @@ TEST_P(BestTokens, are_what_logits_lead_to) {
     for (const auto& [rows, per_slot] : {std::pair{1u, 1u}, {6u, 1u}, {6u, 3u}}) expect_same(kernels(GetParam()), plain, rows, per_slot);
     expect_same(kernels(GetParam()), plain, 6, 1, true);
     if (GetParam() != Variant::native) return; // compiling takes long
-    for (const auto& [rows, per_slot] : {std::pair{10u, 5u}, {20u, 2u}}) expect_same(kernels(GetParam()), plain, rows, per_slot);
+    for (const auto& [rows, per_slot] : {std::pair{10u, 5u}, {20u, 2u}})
+        for (bool greedy : {false, true}) expect_same(kernels(GetParam()), plain, rows, per_slot, greedy);
     std::vector<float> decoded;
     expect_same(kernels(GetParam()), quantized_tensor(decoded, kVocab, kCols, DType::q4_0, 2, kShard), 6, 3);
 }
