@@ -19,9 +19,17 @@ layout(std430, binding = kNormedBests) writeonly buffer Bests { BestToken bests[
 layout(std430, binding = kNormedState) readonly buffer State { SlotState state[]; };
 layout(std430, binding = kNormedRoundSlots) readonly buffer RoundSlots { RoundSlot round_slots[]; };
 
-// An invocation's own sums, so that what follows is a loop: compilers take long over 16 copies of it.
+// An invocation's own sums, so that what follows with noise is a loop: compilers take long over 16 copies of it.
 const uint kKept = uint(kHeld * ROWS);
 shared float sums[BESTS < 2u ? 1u : gl_WorkGroupSize.x * kKept];
+
+// The workgroup's best of a row. Must be reached by all of it.
+void write_best(uint row, float best, uint best_id) {
+    team_best(best, best_id);
+    uint in_shard = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+    if (gl_LocalInvocationIndex == 0u && in_shard * TEAMS * OUTS < args.n_out && row < args.n_rows)
+        bests[row * args.n_bests + args.first_best + in_shard] = BestToken(best, best_id);
+}
 
 void main() {
 #include "include/dot_rows.glsl"
@@ -35,8 +43,6 @@ void main() {
         }
         return;
     }
-    uint in_shard = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
-    bool tells = gl_LocalInvocationIndex == 0u && in_shard * TEAMS * OUTS < args.n_out;
     if (BESTS == 1u) {
         [[unroll]] for (int r = 0; r < ROWS; ++r) {
             float best = kLowest;
@@ -45,8 +51,7 @@ void main() {
                 uint out_index = out0 + first_out + o;
                 if (out_index < args.n_out) take_better(best, best_id, acc[o * ROWS + r], args.first_out + out_index);
             }
-            team_best(best, best_id);
-            if (tells && row0 + r < args.n_rows) bests[(row0 + r) * args.n_bests + args.first_best + in_shard] = BestToken(best, best_id);
+            write_best(row0 + r, best, best_id);
         }
         return;
     }
@@ -77,8 +82,6 @@ void main() {
             }
             take_better(best, best_id, key, id);
         }
-        team_best(best, best_id);
-        if (tells)
-            bests[row * args.n_bests + args.first_best + in_shard] = BestToken(best, best_id);
+        write_best(row, best, best_id);
     }
 }
