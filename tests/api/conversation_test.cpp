@@ -3,6 +3,8 @@
 #include <auspex/auspex.h>
 #include <auspex/auspex_tools.h>
 
+#include "model/file_fixtures.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -134,16 +136,15 @@ TEST_F(Conversation, TurnsBecomeTokens) {
     EXPECT_EQ(few, (std::vector<uint32_t>{ended[0], ended[1], 77}));
     EXPECT_EQ(auspex_engine_encode_chat(engine_, &next, nullptr, 0, &count), AUSPEX_OK);
 
+    auspex_chat_turn own = next;
+    own.template_name = nullptr; // the model's own layout
+    EXPECT_EQ(encode(own), ended);
+
     auspex_chat_turn wrong = turn("x");
     wrong.template_name = "no such";
     expect_refused(auspex_engine_encode_chat(engine_, &wrong, nullptr, 0, &count));
     wrong.template_name = "llama3";
     expect_refused(auspex_engine_encode_chat(engine_, &wrong, nullptr, 0, &count), AUSPEX_ERROR_MISMATCH);
-    wrong.template_name = nullptr; // the bundled pair has none
-    EXPECT_EQ(auspex_engine_encode_chat(engine_, &wrong, nullptr, 0, &count), AUSPEX_ERROR_UNSUPPORTED);
-    ASSERT_EQ(log_.errors.size(), 1u);
-    for (const char* name : {"llama3", "llama3-plain", "llama2", "zephyr", "chatml"}) EXPECT_NE(log_.errors[0].find(name), std::string::npos) << log_.errors[0];
-    log_.errors.clear();
     wrong = turn(nullptr);
     expect_refused(auspex_engine_encode_chat(engine_, &wrong, nullptr, 0, &count));
     wrong = turn("x");
@@ -152,6 +153,33 @@ TEST_F(Conversation, TurnsBecomeTokens) {
     expect_refused(auspex_engine_encode_chat(engine_, nullptr, nullptr, 0, &count));
     expect_refused(auspex_engine_encode_chat(engine_, &next, nullptr, 0, nullptr));
     EXPECT_EQ(auspex_engine_encode_chat(nullptr, &next, nullptr, 0, &count), AUSPEX_ERROR_INVALID_ARGUMENT);
+}
+
+TEST_F(Conversation, AModelWithoutALayoutOfItsOwnNeedsOneByName) {
+    const auspex::test::TempFolder folder;
+    for (const char* name : {"config.json", "model.safetensors", "tokenizer.model"})
+        std::filesystem::copy_file(std::string(AUSPEX_PAIR_DIR "/draft/") + name, folder.file(name));
+    auspex_engine_desc desc;
+    ASSERT_EQ(auspex_engine_desc_init(&desc, sizeof desc), AUSPEX_OK);
+    desc.target_path = folder.path().c_str();
+    desc.max_context = 64;
+    desc.log = Log::write;
+    desc.log_user_data = &log_;
+    auspex_engine* engine = nullptr;
+    ASSERT_EQ(auspex_engine_create(&desc, &engine), AUSPEX_OK);
+    auspex_tokenizer* tokenizer = nullptr;
+    ASSERT_EQ(auspex_tokenizer_open(desc.target_path, &tokenizer, nullptr, nullptr), AUSPEX_OK);
+    auspex_chat_turn value = turn("x");
+    size_t count = 0;
+    EXPECT_EQ(auspex_engine_encode_chat(engine, &value, nullptr, 0, &count), AUSPEX_OK);
+    value.template_name = nullptr;
+    EXPECT_EQ(auspex_engine_encode_chat(engine, &value, nullptr, 0, &count), AUSPEX_ERROR_UNSUPPORTED);
+    EXPECT_EQ(auspex_tokenizer_encode_chat(tokenizer, &value, nullptr, 0, &count, Log::write, &log_), AUSPEX_ERROR_UNSUPPORTED);
+    ASSERT_EQ(log_.errors.size(), 2u);
+    EXPECT_EQ(log_.errors[0], log_.errors[1]);
+    for (const char* name : {"llama3", "llama3-plain", "llama2", "zephyr", "chatml"}) EXPECT_NE(log_.errors[0].find(name), std::string::npos) << log_.errors[0];
+    auspex_tokenizer_destroy(tokenizer);
+    auspex_engine_destroy(engine);
 }
 
 TEST_F(Conversation, TokenizersEncodeTurnsWithoutAnEngine) {
@@ -184,11 +212,10 @@ TEST_F(Conversation, TokenizersEncodeTurnsWithoutAnEngine) {
     // The same refusals, in the same words.
     auspex_chat_turn silent = turn(nullptr), wrong = turn("x");
     wrong.header.type = AUSPEX_TYPE_STEP_RESULT;
-    auspex_chat_turn no_such = turn("x"), lacking = turn("x"), own = turn("x");
+    auspex_chat_turn no_such = turn("x"), lacking = turn("x");
     no_such.template_name = "no such";
     lacking.template_name = "llama3";
-    own.template_name = nullptr; // the bundled pair has none
-    for (const auspex_chat_turn* refused : {&silent, &wrong, &no_such, &lacking, &own, static_cast<auspex_chat_turn*>(nullptr)}) {
+    for (const auspex_chat_turn* refused : {&silent, &wrong, &no_such, &lacking, static_cast<auspex_chat_turn*>(nullptr)}) {
         size_t count = 0;
         const auspex_status expected = auspex_engine_encode_chat(engine_, refused, nullptr, 0, &count);
         EXPECT_LT(expected, 0);

@@ -1,5 +1,5 @@
-// auspex chat, piped and in a terminal: turns, history, commands, Ctrl-C. The bundled pair tells stories and has no
-// template of its own, so these force one; what it says is of no interest, only how.
+// auspex chat, piped and in a terminal: turns, history, commands, Ctrl-C. What the bundled pair says is of interest in few
+// of these; the others force a layout that it was not trained on, to see that the flag counts.
 #include "cli/model_copy.h"
 
 namespace auspex::test {
@@ -113,8 +113,9 @@ TEST(CliChat, FullContextIsSaid) {
 
 // Loading a large model takes minutes; what its vocabulary already tells comes first.
 TEST(CliChat, AMissingTemplateIsFoundBeforeWeightsAreRead) {
-    const std::string intact = run_cli({"chat", "-m", kTarget}).err;
     const ModelCopy copy(kTarget);
+    copy.edit("tokenizer_config.json", "\"chat_template\"", "\"none\"");
+    const std::string intact = run_cli({"chat", "-m", copy.path()}).err;
     const std::string whole = copy.read("model.safetensors");
     const auto expect_first = [&](const std::vector<std::string>& flags, const std::string& named) {
         std::vector<std::string> arguments = {"chat", "-m", copy.path()};
@@ -129,15 +130,44 @@ TEST(CliChat, AMissingTemplateIsFoundBeforeWeightsAreRead) {
         expect_first({}, "--chat-template");
         expect_first({"--chat-template", "llama3"}, "<|begin_of_text|>");
         expect_first({"--chat-template", "llama2"}, "model.safetensors"); // nothing is wrong but the weights
-        const std::string line = run_cli({"chat", "-m", copy.path()}).err;
-        EXPECT_EQ(with(line, copy.path(), kTarget), intact) << "the same words";
+        EXPECT_EQ(run_cli({"chat", "-m", copy.path()}).err, intact) << "the same words";
     }
     copy.write("model.safetensors", whole);
+    expect_error({"run", "--chat", "-m", copy.path(), "-p", "a"}, kFile, "--chat-template");
     copy.write("chat_template.jinja", "{{ messages }}");
     expect_first({}, "a chat template that is not known");
     copy.remove("tokenizer.model"); // what else is wrong is told as ever
     expect_first({}, "tokenizer.model");
     expect_error({"chat", "-m", "/nonexistent"}, kFile, "/nonexistent: found no such file or folder");
+}
+
+// What someone who has nothing but the program types first.
+TEST(CliChat, TalksWithoutAModelNamed) {
+    const std::string question = "Tell me a story about a fox named Ruby.";
+    CliTerminalSession terminal({"chat"}, kTerminal);
+    ASSERT_TRUE(terminal.wait_for("> ")) << terminal.shown();
+    terminal.type("Hello!\n");
+    EXPECT_TRUE(terminal.wait_for("Hello!\r\nHello!")) << terminal.shown();
+    ASSERT_TRUE(terminal.wait_for("\r\n> ")) << terminal.shown();
+    terminal.type(question + "\n");
+    EXPECT_TRUE(terminal.wait_for("fox named Ruby. ")) << terminal.shown();
+    ASSERT_TRUE(terminal.wait_for("\r\n> ")) << terminal.shown();
+    terminal.type("Who is the story about?\n");
+    EXPECT_TRUE(terminal.wait_for("about?\r\n")) << terminal.shown();
+    EXPECT_TRUE(terminal.wait_for("Ruby")) << terminal.shown();
+    ASSERT_TRUE(terminal.wait_for("\r\n> ")) << terminal.shown();
+    terminal.type("/exit\n");
+    EXPECT_EQ(terminal.exit_code(), 0) << terminal.shown();
+    for (const char* leak : {"<|", "</s>", "[the ", "auspex:"})
+        EXPECT_EQ(terminal.shown().find(leak), std::string::npos) << terminal.shown();
+
+    // The layout is the pair's own, and an answer ends by itself.
+    const Json run = run_cli_json({"run", "--chat", "-p", question});
+    EXPECT_EQ(run["completions"][0]["stop_reason"], "eos");
+    EXPECT_EQ(run["prompt_tokens"], run_cli_json({"run", "--chat", "--chat-template", "zephyr", "-p", question, "-n", "1"})["prompt_tokens"]);
+    const CliResult piped = run_cli({"chat"}, {.input = question, .has_input = true});
+    EXPECT_EQ(piped.out, run["completions"][0]["text"].get<std::string>() + "\n");
+    EXPECT_EQ(piped.err, "");
 }
 
 TEST(CliChat, TerminalConversation) {

@@ -13,8 +13,7 @@ namespace {
 
 // Of a chat that waits for its first line. threads: LP_NUM_THREADS, null: not set.
 int threads_of_llvmpipe(const char* threads) {
-    CliTerminalSession session({"chat", "--chat-template", "llama2"},
-                               {.environment = {{"TERM", "xterm"}, {"LP_NUM_THREADS", threads}}});
+    CliTerminalSession session({"chat"}, {.environment = {{"TERM", "xterm"}, {"LP_NUM_THREADS", threads}}});
     EXPECT_TRUE(session.wait_for("> ")) << session.shown();
     int count = 0;
     for (const auto& task : std::filesystem::directory_iterator("/proc/" + std::to_string(session.process()) + "/task")) {

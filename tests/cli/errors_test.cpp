@@ -83,11 +83,9 @@ TEST(CliErrors, WeightTypesAndConversations) {
     expect_error({"run", "--chat"}, kUsage, "-p");
     expect_error({"run", "--chat", "-f", "-"}, kUsage, "zero byte",
                  {.input = std::string("a\0b", 3), .has_input = true});
-    expect_error({"run", "--chat", "-p", "a"}, kFile, "--chat-template");
     expect_error({"run", "--chat", "-p", "a", "--chat-template", "llama3"}, kFile, "<|begin_of_text|>");
     expect_error({"chat", "--no-draft", "--draft-len", "4"}, kUsage, "--no-draft");
     expect_error({"chat", "-m", ""}, kUsage, "-m");
-    expect_error({"chat"}, kFile, "--chat-template");
     for (const char* flag : {"-n", "-c", "-s", "--draft-len", "--temp"})
         expect_error({"chat", flag, "x"}, kUsage, std::string(flag) + " x");
 }
@@ -130,13 +128,13 @@ TEST(CliErrors, Prompts) {
 
 TEST(CliErrors, PromptThatDoesNotFit) {
     std::string text;
-    for (int i = 0; i < 600; ++i)
+    for (int i = 0; i < 1100; ++i)
         text += " fox";
     expect_error({"run", "-p", text}, kCapacity, "-p");
     expect_error({"run", "-c", "8"}, kCapacity, "-c");
-    expect_error({"bench", "-n", "600"}, kCapacity, "-n 600");
-    expect_error({"bench", "-p", "512", "-n", "1"}, kCapacity, "-p 512");
-    expect_error({"bench", "-p", "0", "-n", "400", "-d", "300", "--no-draft"}, kCapacity, "-n 400");
+    expect_error({"bench", "-n", "1100"}, kCapacity, "-n 1100");
+    expect_error({"bench", "-p", "1024", "-n", "1"}, kCapacity, "-p 1024");
+    expect_error({"bench", "-p", "0", "-n", "400", "-d", "700", "--no-draft"}, kCapacity, "-n 400");
 }
 
 TEST(CliErrors, ContextBeyondTheModel) {

@@ -41,7 +41,7 @@ TEST(CliInfo, DescribesTheBundledPair) {
     const Json& target = info["models"][0];
     EXPECT_EQ(target["path"], kTarget);
     EXPECT_EQ(target["shape"], Json::parse(R"({"hidden_size":256,"n_layers":8,"n_heads":4,"n_kv_heads":2,"head_dim":64,
-                                               "ffn_size":768,"vocab_size":4096,"max_position":512})"));
+                                               "ffn_size":768,"vocab_size":4096,"max_position":1024})"));
     EXPECT_EQ(target["dtype"], "bf16");
     EXPECT_EQ(target["n_parameters"], 7344384); // 4096·256 + 8·(2·256·256 + 2·128·256 + 3·768·256 + 2·256) + 256
     EXPECT_GE(target["weights_bytes"], 2 * 7344384);

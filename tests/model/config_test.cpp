@@ -30,7 +30,7 @@ TEST(LlamaConfig, reads_the_bundled_pair) {
     EXPECT_EQ(c.head_dim, 64u);
     EXPECT_EQ(c.ffn_size, 768u);
     EXPECT_EQ(c.vocab_size, 4096u);
-    EXPECT_EQ(c.max_position, 512u);
+    EXPECT_EQ(c.max_position, 1024u);
     EXPECT_EQ(c.rms_eps, 1e-5f);
     EXPECT_EQ(c.rope_theta, 10000.0f);
     EXPECT_TRUE(c.tied_embedding);

@@ -1,4 +1,4 @@
-// Prompts for the bundled pair: those of the goldens, and others that are long, short, odd or not text at all.
+// Prompts for the bundled pair: those of the goldens (texts, then conversations), and others that are long, short, odd or not text at all.
 #pragma once
 
 #include "session/engine_fixture.h"
@@ -14,10 +14,11 @@ inline nlohmann::json read_goldens() {
     return nlohmann::json::parse(file, nullptr, false);
 }
 
-// The goldens' twelve and eight more; `many`: a few more again.
+// The goldens' twelve texts and eight more; `many`: the conversations and a few more again.
 inline std::vector<std::vector<uint32_t>> bundled_prompts(const Engine& engine, bool many = false) {
     std::vector<std::vector<uint32_t>> prompts;
-    for (const auto& golden : read_goldens()) prompts.push_back(golden["ids"].get<std::vector<uint32_t>>());
+    std::vector<std::vector<uint32_t>> conversations;
+    for (const auto& golden : read_goldens()) (golden.contains("prompt") ? prompts : conversations).push_back(golden["ids"].get<std::vector<uint32_t>>());
     const std::string story = "Once there was a little girl named Mia who lived by the sea. Every morning she walked to the "
                               "old pier with her brother Tom and looked for shells. ";
     std::vector<std::string> texts = {
@@ -41,6 +42,7 @@ inline std::vector<std::vector<uint32_t>> bundled_prompts(const Engine& engine, 
     prompts.push_back({1});    // BOS alone
     prompts.push_back({2, 2}); // ends
     if (many) {
+        prompts.insert(prompts.end(), conversations.begin(), conversations.end());
         prompts.push_back({0}); // unknown
         prompts.push_back(random_prompt(97, 4096, 7));
     }

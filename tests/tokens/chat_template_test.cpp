@@ -1,5 +1,6 @@
 // Conversations against what transformers renders (tests/data/chat_goldens.json, made by tests/peers/chat_goldens.py):
-// the text, which layout a template is taken for, the ids, and that nothing a user typed becomes a control token.
+// the text, which layout a template is taken for, the ids, and that nothing a user typed becomes a control token. Those
+// of the bundled pair against what it was trained on (tests/data/goldens.json).
 #include "tokens/chat_template.h"
 
 #include <gtest/gtest.h>
@@ -17,11 +18,14 @@ using Kind = ChatPart::Kind;
 constexpr ChatTemplate every_template[] = {ChatTemplate::llama3, ChatTemplate::llama3_plain, ChatTemplate::llama2,
                                            ChatTemplate::zephyr, ChatTemplate::chatml};
 
-json read_chat_goldens() {
-    std::ifstream in(AUSPEX_TEST_DATA "/chat_goldens.json");
+json read_goldens(const char* file) {
+    std::ifstream in(AUSPEX_TEST_DATA + std::string(file));
     json goldens = json::parse(in, nullptr, false);
-    EXPECT_TRUE(goldens.is_object());
+    EXPECT_TRUE(goldens.is_structured()) << file;
     return goldens;
+}
+json read_chat_goldens() {
+    return read_goldens("/chat_goldens.json");
 }
 
 std::string text_or_empty(const json& object, const char* key) {
@@ -232,6 +236,28 @@ TEST(ChatTemplate, ids_are_those_of_transformers) {
             ++compared;
         }
     EXPECT_GE(compared, 20);
+}
+
+TEST(ChatTemplate, the_bundled_pair_gets_the_ids_it_was_trained_on) {
+    for (const char* model : {AUSPEX_PAIR_DIR "/target", AUSPEX_PAIR_DIR "/draft"}) {
+        auto opened = open_tokenizer(model);
+        ASSERT_TRUE(opened.ok()) << opened.status().message();
+        const auto chat = recognise_chat_template(opened.value()->chat_template());
+        ASSERT_EQ(chat, ChatTemplate::zephyr) << model;
+        int compared = 0;
+        for (const json& golden : read_goldens("/goldens.json")) {
+            if (!golden.contains("conversation")) continue;
+            json turns = json::array(); // of [[user, assistant], …, [user, null]]
+            for (const json& turn : golden["conversation"])
+                for (const json& text : turn)
+                    if (text.is_string()) turns.push_back(text);
+            const auto ids = encode_chat(*opened.value(), whole_conversation(*chat, {{"turns", turns}}, ""));
+            ASSERT_TRUE(ids.ok()) << ids.status().message();
+            EXPECT_EQ(ids.value(), golden["ids"].get<std::vector<uint32_t>>()) << turns;
+            ++compared;
+        }
+        EXPECT_EQ(compared, 6);
+    }
 }
 
 } // namespace

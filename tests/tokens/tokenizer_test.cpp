@@ -45,6 +45,7 @@ TEST_F(BundledTokenizer, gives_the_ids_of_the_goldens) {
     ASSERT_GE(goldens.size(), 12u);
     ASSERT_TRUE(tokenizer->add_bos());
     for (const auto& golden : goldens) {
+        if (!golden.contains("prompt")) continue; // a conversation: chat_template_test.cpp
         const auto prompt = golden["prompt"].get<std::string>();
         std::vector<uint32_t> ids = {tokenizer->bos_id()};
         for (uint32_t id : encode(prompt))
