@@ -71,6 +71,7 @@ auspex_engine_desc describe(const Client::Request& request, LibraryLog& log) {
     desc.target_weights = request.models.target_weights;
     desc.draft_weights = request.models.draft_weights;
     desc.compile_threads = std::clamp(std::thread::hardware_concurrency(), 1u, 16u);
+    desc.background_threads = 1;
     desc.log = LibraryLog::callback;
     desc.log_user_data = &log;
     return desc;
@@ -219,6 +220,10 @@ std::vector<uint32_t> Client::encode_chat(const auspex_chat_turn& turn) {
 
 void Client::score(const std::vector<uint32_t>& tokens, double* log_probs, const auspex_score_options& options) {
     check(auspex_engine_score(engine_, tokens.data(), tokens.size(), log_probs, &options));
+}
+
+void Client::prepare(const auspex_sequence_desc& desc) {
+    check(auspex_engine_prepare(engine_, &desc));
 }
 
 auspex_sequence Client::create(const auspex_sequence_desc& desc) {

@@ -118,6 +118,9 @@ auspex_status read_engine_desc(const auspex_engine_desc& d, const Logger& log, E
     if (d.compile_threads == 0 || d.compile_threads > 256)
         return to_public({Code::invalid_argument, "compile_threads is " + std::to_string(d.compile_threads) + ", expected 1 to 256"}, log);
     inner.compile_threads = d.compile_threads;
+    if (d.background_threads > 16)
+        return to_public({Code::invalid_argument, "background_threads is " + std::to_string(d.background_threads) + ", expected 0 to 16"}, log);
+    inner.background_threads = d.background_threads;
     inner.max_submission_ms = d.max_submission_ms == 0 ? kNoBudget : d.max_submission_ms;
     if (d.progress) inner.progress = [d](float fraction) { d.progress(d.progress_user_data, fraction); };
     if (auto* host = find_extension(d.header, AUSPEX_TYPE_VULKAN_DEVICE)) {

@@ -131,7 +131,8 @@ Result<VkPhysicalDevice> choose(const VkFunctions& vk, const std::vector<VkPhysi
 Result<std::unique_ptr<Device>> Device::create(const DeviceChoice& choice, const Logger& log) {
     std::unique_ptr<Device> device(new Device());
     device->log = log;
-    device->owns_ = true;
+    device->hook_ = choice.hook;
+    device->owns_instance_ = true;
     auto loader = SharedLibrary::open_vulkan_loader();
     if (!loader.ok()) return Status(Code::no_device, kLoaderMissing);
     device->loader_ = std::move(loader).value();
@@ -151,8 +152,24 @@ Result<std::unique_ptr<Device>> Device::create(const DeviceChoice& choice, const
     AUSPEX_TRY_ASSIGN(probed, probe_caps(vk, physical_device, device->queue_family));
     device->caps = std::move(probed);
     if (!choice.want_timestamps) device->caps.timestamp_period_ns = 0;
+    AUSPEX_TRY(device->make_handle());
+    return device;
+}
 
-    const DeviceCaps& caps = device->caps;
+Result<std::unique_ptr<Device>> Device::twin() const {
+    if (!owns_instance_) return Status(Code::unsupported, "a host's device has no twin");
+    std::unique_ptr<Device> device(new Device());
+    device->hook_ = hook_;
+    device->vk = vk;
+    device->instance = instance;
+    device->physical_device = physical_device;
+    device->queue_family = queue_family;
+    device->caps = caps;
+    AUSPEX_TRY(device->make_handle());
+    return device;
+}
+
+Status Device::make_handle() {
     std::vector<const char*> extensions;
     AUSPEX_TRY_ASSIGN(available, device_extensions(vk, physical_device));
     for (const auto& e : available) { // a device that offers it demands it
@@ -180,19 +197,20 @@ Result<std::unique_ptr<Device>> Device::create(const DeviceChoice& choice, const
         features.pNext = &half;
     }
     float priority = 0.5f;
-    VkDeviceQueueCreateInfo queue = {VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, nullptr, 0, device->queue_family, 1, &priority};
+    VkDeviceQueueCreateInfo queue_info = {VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, nullptr, 0, queue_family, 1, &priority};
     VkDeviceCreateInfo info = {};
     info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
     info.pNext = &features;
     info.queueCreateInfoCount = 1;
-    info.pQueueCreateInfos = &queue;
+    info.pQueueCreateInfos = &queue_info;
     info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
     info.ppEnabledExtensionNames = extensions.data();
-    AUSPEX_VK_MAKE(*device, device->handle, CreateDevice(physical_device, &info, nullptr, &device->handle));
-    if (const char* name = vk.load_device(device->handle)) return missing_entry_point(name);
-    if (choice.hook) choice.hook(vk);
-    vk.GetDeviceQueue(device->handle, device->queue_family, 0, &device->queue);
-    return device;
+    AUSPEX_VK_MAKE(*this, handle, CreateDevice(physical_device, &info, nullptr, &handle));
+    owns_handle_ = true;
+    if (const char* name = vk.load_device(handle)) return missing_entry_point(name);
+    if (hook_) hook_(vk);
+    vk.GetDeviceQueue(handle, queue_family, 0, &queue);
+    return ok_status();
 }
 
 Result<std::unique_ptr<Device>> Device::adopt(const BorrowedDevice& borrowed, const Logger& log) {
@@ -258,9 +276,8 @@ Result<std::vector<Device::Listed>> Device::list(const Logger&) {
 }
 
 Device::~Device() {
-    if (!owns_) return;
-    if (handle && vk.DestroyDevice) vk.DestroyDevice(handle, nullptr);
-    if (instance && vk.DestroyInstance) vk.DestroyInstance(instance, nullptr);
+    if (owns_handle_ && handle && vk.DestroyDevice) vk.DestroyDevice(handle, nullptr);
+    if (owns_instance_ && instance && vk.DestroyInstance) vk.DestroyInstance(instance, nullptr);
 }
 
 Status vk_status(VkResult result, const char* call) {

@@ -54,6 +54,10 @@ class Device {
     };
     static Result<std::vector<Listed>> list(const Logger& log);
 
+    // Another VkDevice with the same features and a queue of its own, for another thread; this one must outlive it. unsupported: a
+    // host's device has none.
+    Result<std::unique_ptr<Device>> twin() const;
+
     ~Device();
     Device(const Device&) = delete;
     Device& operator=(const Device&) = delete;
@@ -80,8 +84,10 @@ class Device {
 
   private:
     Device() = default;
+    Status make_handle(); // and its queue, for physical_device and caps
     std::unique_ptr<SharedLibrary> loader_; // only when we opened it
-    bool owns_ = false;
+    VkHook hook_;
+    bool owns_instance_ = false, owns_handle_ = false;
     bool lost_ = false;
     std::string lost_by_; // "vkQueueSubmit answered VK_ERROR_DEVICE_LOST"
     std::function<void()> lock_queue_, unlock_queue_;

@@ -195,6 +195,13 @@ void Recording::record_dispatch(const Kernel& kernel, const void* args, size_t a
         device_->vk.CmdPushConstants(current_, kernel.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0, static_cast<uint32_t>(args_bytes), args);
 }
 
+void Recording::dispatch_nothing(const Kernel& kernel, BufferView any) {
+    const std::array<std::byte, 128> no_args = {};
+    const std::vector<BufferView> bindings(kernel.n_bindings(), any);
+    record_dispatch(kernel, no_args.data(), kernel.args_bytes(), bindings.data(), bindings.size());
+    dispatch_groups({0, 1, 1});
+}
+
 void Recording::dispatch_groups(Groups groups) {
     if (!ok()) return;
     const uint32_t* limit = device_->caps.max_groups;

@@ -54,6 +54,8 @@ class Recording {
         record_dispatch(kernel, &args, sizeof(Args), bindings.begin(), bindings.size());
         dispatch_counts(counts);
     }
+    // An empty grid, with `any` at every binding.
+    void dispatch_nothing(const Kernel& kernel, BufferView any);
     void copy(BufferView from, BufferView to); // from.size bytes; transfer stage: put transfer_barrier() around
     void fill(BufferView view, uint32_t value);
     void transfer_barrier();                   // compute and transfer, both ways

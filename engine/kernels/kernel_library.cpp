@@ -6,6 +6,7 @@
 #include "kernels/embedded_shaders.h"
 #include "shared/texels.h"
 
+#include <utility>
 #include <vector>
 
 namespace auspex {
@@ -41,6 +42,9 @@ Result<std::unique_ptr<KernelLibrary>> KernelLibrary::create(Device& device, con
 }
 
 KernelLibrary::~KernelLibrary() {
+    background_.end();
+    translators_.clear();
+    pending_.clear();
     kernels_.clear();
     if (cache_) device_->vk.DestroyPipelineCache(device_->handle, cache_, nullptr);
 }
@@ -72,36 +76,106 @@ Result<const Kernel*> KernelLibrary::get(const KernelId& id) {
     return static_cast<const Kernel*>(found->second.get());
 }
 
-Status KernelLibrary::build(std::span<const KernelId> ids) {
-    struct Missing {
-        Variant variant;
-        KernelDesc desc; // points into the variant
-        std::unique_ptr<Kernel> kernel;
-        Kernel::Compiled compiled = {};
-    };
-    std::map<std::string, Missing> by_key;
-    std::vector<Missing*> missing;
+Result<std::unique_ptr<KernelLibrary::Begun>> KernelLibrary::begin(const KernelId& id, Variant variant) {
+    auto begun = std::make_unique<Begun>();
+    begun->variant = std::move(variant);
+    const auto replaced = replaced_.find(begun->variant.shader);
+    begun->desc = {.name = begun->variant.key,
+                   .spirv = replaced != replaced_.end() ? replaced->second : embedded_shader(begun->variant.shader),
+                   .n_bindings = id.n_bindings,
+                   .args_bytes = id.args_bytes,
+                   .constants = begun->variant.constants,
+                   .subgroup_size = begun->variant.subgroup_size,
+                   .texels = begun->variant.texels};
+    AUSPEX_TRY_ASSIGN(kernel, Kernel::create_uncompiled(*device_, begun->desc));
+    begun->kernel = std::make_unique<Kernel>(std::move(kernel));
+    return begun;
+}
+
+void KernelLibrary::make_translators(uint32_t n) {
+    if (!tuning_.translates_at_dispatch || background_.n_threads() == 0) return;
+    for (; n_translators_ < n; ++n_translators_) {
+        auto made = Translator::create(*device_);
+        if (!made.ok()) return; // a host's device
+        const std::lock_guard lock(translators_mutex_);
+        translators_.push_back(std::move(made).value());
+    }
+}
+
+void KernelLibrary::compile(Begun& begun, bool translates) noexcept {
+    begun.compiled = begun.kernel->compile(begun.desc, cache_);
+    if (!translates || begun.compiled.result != VK_SUCCESS) return;
+    std::unique_ptr<Translator> translator;
+    {
+        const std::lock_guard lock(translators_mutex_);
+        if (translators_.empty()) return;
+        translator = std::move(translators_.back());
+        translators_.pop_back();
+    }
+    translator->translate(begun.desc);
+    const std::lock_guard lock(translators_mutex_);
+    translators_.push_back(std::move(translator));
+}
+
+Status KernelLibrary::finish(Begun& begun) {
+    AUSPEX_TRY(begun.kernel->check(begun.compiled));
+    kernels_.emplace(begun.variant.key, std::move(begun.kernel));
+    return ok_status();
+}
+
+Status KernelLibrary::build(std::span<const KernelId> ids, bool translates) {
+    std::vector<std::unique_ptr<Begun>> here, there; // compiled by this call; in the background
+    std::set<std::string> keys, pending;
     for (const KernelId& id : ids) {
         Variant variant = variant_of(id);
-        if (kernels_.contains(variant.key) || by_key.contains(variant.key)) continue;
-        Missing& made = by_key[variant.key];
-        made.variant = std::move(variant);
-        auto replaced = replaced_.find(made.variant.shader);
-        made.desc = {.name = made.variant.key,
-                     .spirv = replaced != replaced_.end() ? replaced->second : embedded_shader(made.variant.shader),
-                     .n_bindings = id.n_bindings,
-                     .args_bytes = id.args_bytes,
-                     .constants = made.variant.constants,
-                     .subgroup_size = made.variant.subgroup_size,
-                     .texels = made.variant.texels};
-        AUSPEX_TRY_ASSIGN(kernel, Kernel::create_uncompiled(*device_, made.desc));
-        made.kernel = std::make_unique<Kernel>(std::move(kernel));
-        missing.push_back(&made);
+        if (kernels_.contains(variant.key) || !keys.insert(variant.key).second) continue;
+        if (pending_.contains(variant.key)) {
+            pending.insert(variant.key);
+            continue;
+        }
+        AUSPEX_TRY_ASSIGN(begun, begin(id, std::move(variant)));
+        here.push_back(std::move(begun));
     }
-    side_by_side(missing.size(), n_threads_, [&](size_t i) { missing[i]->compiled = missing[i]->kernel->compile(missing[i]->desc, cache_); });
-    for (Missing* made : missing) {
-        AUSPEX_TRY(made->kernel->check(made->compiled));
-        kernels_.emplace(made->variant.key, std::move(made->kernel));
+    for (const std::string& key : pending) {
+        std::unique_ptr<Begun> begun = std::move(pending_.extract(key).mapped());
+        (background_.try_take_back(begun->job) ? here : there).push_back(std::move(begun));
+    }
+    if (translates && !here.empty()) make_translators(n_threads_ + background_.n_threads());
+    side_by_side(here.size(), n_threads_, [&](size_t i) { compile(*here[i], translates); });
+    for (const auto& begun : there) background_.wait_for(begun->job);
+    Status first = ok_status();
+    for (const auto* list : {&here, &there})
+        for (const auto& begun : *list)
+            if (Status finished = finish(*begun); !finished.ok() && first.ok()) first = std::move(finished);
+    return first;
+}
+
+Status KernelLibrary::build_later(std::span<const KernelId> ids) {
+    if (background_.n_threads() == 0) return ok_status();
+    make_translators(background_.n_threads());
+    for (const KernelId& id : ids) {
+        Variant variant = variant_of(id);
+        if (kernels_.contains(variant.key) || pending_.contains(variant.key) || failed_.contains(variant.key)) continue;
+        AUSPEX_TRY_ASSIGN(begun, begin(id, std::move(variant)));
+        Begun* const compiled = begun.get();
+        begun->job = background_.add([this, compiled] { compile(*compiled, true); });
+        if (begun->job == 0) return ok_status(); // no thread could be had
+        pending_.emplace(compiled->variant.key, std::move(begun));
+    }
+    return ok_status();
+}
+
+Status KernelLibrary::adopt() {
+    for (auto next = pending_.begin(); next != pending_.end();) {
+        const auto one = next++;
+        if (!background_.is_done(one->second->job)) continue;
+        const std::unique_ptr<Begun> begun = std::move(one->second);
+        pending_.erase(one);
+        const Status finished = finish(*begun);
+        if (finished.ok()) continue;
+        if (device_->lost()) return finished;
+        failed_.insert(begun->variant.key);
+        device_->log(LogLevel::warning, finished.message() + "; rounds that need it are not chosen");
     }
     return ok_status();
 }
@@ -131,16 +205,6 @@ void name_kernels(KernelLibrary& kernels, const std::function<void(Recorder&)>& 
     const std::unique_ptr<Recording> nowhere = Recording::nowhere(kernels.device());
     Recorder rehearsal = {*nowhere, kernels, &names};
     record(rehearsal);
-}
-
-void record_with_kernels(Recording& cmd, KernelLibrary& kernels, const std::function<void(Recorder&)>& record) {
-    if (kernels.n_threads() > 1) {
-        std::vector<KernelId> names;
-        name_kernels(kernels, record, names);
-        cmd.fail(kernels.build(names));
-    }
-    Recorder to = {cmd, kernels};
-    record(to);
 }
 
 } // namespace auspex

@@ -1,13 +1,17 @@
 // Kernels by name and constants, built at first use and kept. Knows which variant of a shader fits the device.
 #pragma once
 
+#include "base/background.h"
 #include "device/kernel.h"
 #include "device/recording.h"
+#include "kernels/translator.h"
 #include "kernels/tuning.h"
 
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,8 +38,20 @@ class KernelLibrary {
     KernelLibrary& operator=(const KernelLibrary&) = delete;
 
     Result<const Kernel*> get(const KernelId& id);
-    // Those that are missing, side by side on as many threads as this library may use; get() then finds them.
-    Status build(std::span<const KernelId> ids);
+    // Those that are missing, side by side on as many threads as this library may use; get() then finds them. translates: with
+    // what would be left to the first dispatch, as background threads do it.
+    Status build(std::span<const KernelId> ids, bool translates = false);
+
+    // Lets background threads build those that are missing, the first ones first; without such threads it does nothing. What one of
+    // them cannot build is logged once by adopt() and not tried again there; get() and build() do.
+    Status build_later(std::span<const KernelId> ids);
+    // Takes over what background threads have built. An error only where the device is lost.
+    Status adopt();
+    bool has(const KernelId& id) const { return kernels_.contains(variant_of(id).key); }
+    bool is_building() const { return !pending_.empty(); } // in the background
+    void use_background_threads(uint32_t n_threads) { background_.use_threads(n_threads); }
+    uint32_t n_background_threads() const { return background_.n_threads(); }
+
     size_t n_kernels() const { return kernels_.size(); } // built so far
     // Threads for the time of a build, the caller's among them; 1 unless told otherwise.
     void use_threads(uint32_t n_threads) { n_threads_ = n_threads; }
@@ -55,7 +71,20 @@ class KernelLibrary {
         std::vector<TexelBinding> texels;
         uint32_t subgroup_size;
     };
+    // A kernel on its way: with its layout, not compiled.
+    struct Begun {
+        Variant variant;
+        KernelDesc desc; // points into the variant
+        std::unique_ptr<Kernel> kernel;
+        Kernel::Compiled compiled = {};
+        uint64_t job = 0; // of the background threads
+    };
     Variant variant_of(const KernelId& id) const;
+    Result<std::unique_ptr<Begun>> begin(const KernelId& id, Variant variant);
+    void compile(Begun& begun, bool translates) noexcept; // on any thread
+    Status finish(Begun& begun);
+    // Before threads use so many at once.
+    void make_translators(uint32_t n);
     KernelLibrary(Device& device, const Tuning& tuning) : device_(&device), tuning_(tuning) {
         tuning_.wide = tuning.wide && tuning.subgroup; // the wide variants exchange by shuffles
     }
@@ -66,6 +95,12 @@ class KernelLibrary {
     VkPipelineCache cache_ = VK_NULL_HANDLE;
     std::map<std::string, std::span<const uint32_t>> replaced_;
     std::map<std::string, std::unique_ptr<Kernel>> kernels_;
+    std::map<std::string, std::unique_ptr<Begun>> pending_; // by key: the background threads have them
+    std::set<std::string> failed_;                           // there
+    std::vector<std::unique_ptr<Translator>> translators_;   // that are idle
+    uint32_t n_translators_ = 0;                             // made
+    std::mutex translators_mutex_;
+    Background background_;                                  // goes first: its threads use the rest
 };
 
 // What a record function needs: where to record, and the kernels to record with.
@@ -82,8 +117,5 @@ struct Recorder {
 // Adds the kernels that record(Recorder&) would take: a rehearsal. Recording functions go on without their kernels, as after a
 // failure.
 void name_kernels(KernelLibrary& kernels, const std::function<void(Recorder&)>& record, std::vector<KernelId>& names);
-
-// record(Recorder&) onto `cmd`, once before as a rehearsal if that lets kernels be built side by side.
-void record_with_kernels(Recording& cmd, KernelLibrary& kernels, const std::function<void(Recorder&)>& record);
 
 } // namespace auspex

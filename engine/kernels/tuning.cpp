@@ -40,6 +40,7 @@ Tuning choose_tuning(const DeviceCaps& caps, DType cache_dtype) {
 
     // lavapipe waits for the device to be idle before it tells a query's result.
     tuning.copies_times = is_llvmpipe(caps);
+    tuning.translates_at_dispatch = is_llvmpipe(caps);
 
     // Metal has no buffers that workgroups of one dispatch see each other's writes in.
     tuning.attention_combines = caps.driver_id != VK_DRIVER_ID_MOLTENVK;

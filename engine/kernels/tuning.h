@@ -36,6 +36,7 @@ struct Tuning {
     std::vector<uint32_t> matvec_quant_rows;  // … for quantised weights
     uint32_t attention_rows = 1;              // rows of a slot that share what attention reads of K and V, at most
     uint32_t vocab_threads = 256;             // invocations per workgroup of what only counts or compares logits: 8 to 256
+    bool translates_at_dispatch = false;      // the driver finishes a shader when it is first dispatched, and keeps it on disk (kernels/translator.h)
     bool copies_times = false;                // timestamps of turns come by memory: asking for them waits for what is in flight
 
     uint32_t matrix_rows = 32;                // rows and outputs of a subgroup on matrix units; see matrix_outs_of

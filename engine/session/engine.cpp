@@ -66,6 +66,7 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineDesc& desc, OpenedModel
 Status Engine::make_kernels(const EngineDesc& desc, const Tuning& tuning) {
     AUSPEX_TRY_ASSIGN(kernels, KernelLibrary::create(*device_, tuning, desc.cache_folder));
     kernels->use_threads(desc.compile_threads);
+    kernels->use_background_threads(desc.background_threads);
     if (desc.adjust_kernels) desc.adjust_kernels(*kernels);
     kernels_ = std::move(kernels);
     return ok_status();

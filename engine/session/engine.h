@@ -26,6 +26,7 @@ struct EngineDesc {
     std::string cache_folder;
     double max_submission_ms = 100; // of predicted GPU time; infinite: no bound
     uint32_t compile_threads = 1; // while shaders are compiled, the caller's among them
+    uint32_t background_threads = 0; // that compile what is not needed yet, between calls
     TuningMode tuning = TuningMode::off; // full only in Engine::tune
     TuningLimits tuning_limits;
     std::function<void(float)> progress;

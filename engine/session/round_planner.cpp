@@ -31,7 +31,7 @@ RoundShape shape_of(const RoundForm& form, bool proposals) {
 
 } // namespace
 
-void RoundPlanner::plan(std::span<const Entry> entries, uint32_t batch) {
+void RoundPlanner::plan(std::span<const Entry> entries, uint32_t batch, const SpeculationPolicy::IsReady& is_ready) {
     std::vector<SpeculatingSequence> group;
     bool transforms = false;
     for (const Entry& entry : entries) {
@@ -58,7 +58,7 @@ void RoundPlanner::plan(std::span<const Entry> entries, uint32_t batch) {
     }
     costs_.set_text_len(mean_of(entries, [](const Entry& entry) { return entry.sequence->target_len; }));
     const double savings = long_run_.savings;
-    policy_.decide(group, batch, transforms);
+    policy_.decide(group, batch, transforms, is_ready);
     if (std::any_of(entries.begin(), entries.end(), [](const Entry& entry) { return is_simulated(entry.sequence->request); })) long_run_.savings = savings;
     for (size_t i = 0; i < entries.size(); ++i) {
         LiveSequence& sequence = *entries[i].sequence;
@@ -90,10 +90,7 @@ void RoundPlanner::observe_outcome(LiveSequence& sequence, const DraftChoice& ch
     if (!sequence.speculation || sequence.stop != StopReason::none) return; // a stop may have cut the round short
     const LongRun before = long_run_;
     policy_.observe(*sequence.speculation, choice, outcome.draft_len, outcome.accepted_len, outcome.foretold);
-    if (!is_simulated(sequence.request)) return;
-    const double tokens = long_run_.tokens_now;
-    long_run_ = before; // a coin says nothing of the pair
-    long_run_.tokens_now = tokens;
+    if (is_simulated(sequence.request)) long_run_ = before; // a coin says nothing of the pair
 }
 
 RoundPlanner::Report RoundPlanner::report(const LiveSequence& sequence) const {

@@ -354,6 +354,11 @@ Result<bool> Scheduler::start_round(double limit_ms) {
     }
     if (entries.empty()) return false;
     form.batch = std::min(std::bit_ceil(static_cast<uint32_t>(entries.size())), limits_.max_batch);
+    if (RoundForm planned = form; !turns_->is_compiled({.kind = TurnKind::round, .round = form})) { // as when some of the group catch up
+        planned.batch = std::max(planned.batch, planned_form_.batch);
+        join_sampling(planned, planned_form_);
+        if (turns_->is_compiled({.kind = TurnKind::round, .round = planned})) form = planned;
+    }
     for (uint32_t i = static_cast<uint32_t>(entries.size()); i < form.batch; ++i) batch[i] = gpu::kNoSlot;
     writer_.flush(turns_->next_buffers());
     const RoundPlanner::Predicted predicted = planner_->predict(form);
@@ -369,7 +374,7 @@ Result<bool> Scheduler::start_next(double limit_ms) {
     if (read) return true;
     // What was planned before draft prompts were read comes first; who was not part of it is in the plan after that.
     for (bool anew : {false, true}) {
-        if (anew) plan_round();
+        if (anew) AUSPEX_TRY(plan_round());
         for (TurnKind kind : {TurnKind::draft_prompt, TurnKind::draft_rows}) {
             if (!models_.draft) break;
             AUSPEX_TRY_ASSIGN(started, start_replay(kind, limit_ms));
@@ -381,25 +386,43 @@ Result<bool> Scheduler::start_next(double limit_ms) {
     return false;
 }
 
-void Scheduler::plan_round() {
+Status Scheduler::plan_round() {
     Group group;
     for (auto& [id, sequence] : sequences_) {
         sequence.planned = false;
         if (awaits_round(sequence)) group.push_back(&sequence);
     }
-    if (group.empty()) return;
+    if (group.empty()) return ok_status();
     // Who waited longest goes first when not all fit one batch.
     std::stable_sort(group.begin(), group.end(), [](const LiveSequence* a, const LiveSequence* b) { return a->last_turn < b->last_turn; });
     if (group.size() > limits_.max_batch) group.resize(limits_.max_batch);
     std::vector<RoundPlanner::Entry> entries;
+    planned_form_ = empty_round();
+    planned_form_.batch = std::min(std::bit_ceil(static_cast<uint32_t>(group.size())), limits_.max_batch);
+    bool by_model = false, by_others = false; // whose drafts may be chosen
+    uint32_t last_draft_len = 0;              // of theirs
     for (LiveSequence* sequence : group) {
+        add_to_round(planned_form_, sequence->request);
+        if (sequence->request.draft_len == kAutoDraftLen && sequence->first_token_ns != 0) { // what comes first is not to wait for the compiler
+            by_model |= models_.draft && sequence->request.may_use_model();
+            by_others |= sequence->request.may_use_proposals();
+            last_draft_len = std::max(last_draft_len, sequence->draft_len);
+        }
         const uint32_t done = static_cast<uint32_t>(sequence->tokens.size()) + sequence->unread_rounds;
         uint32_t left = limits_.max_context - std::min(limits_.max_context, done);
         if (sequence->request.max_tokens != 0) left = std::min(left, sequence->request.max_tokens - std::min(sequence->request.max_tokens, done - sequence->prompt_n));
         entries.push_back({sequence, round_up(lag_rows(*sequence), catch_up_rows(limits_.max_replay_rows)), left});
         sequence->planned = true;
     }
-    planner_->plan(entries, std::min(std::bit_ceil(static_cast<uint32_t>(group.size())), limits_.max_batch));
+    AUSPEX_TRY(ready_.ask_for(planned_form_, by_model, by_others, last_draft_len));
+    ready_.begin_choice();
+    planner_->plan(entries, planned_form_.batch, [&](bool model, uint32_t draft_len) {
+        RoundForm form = planned_form_;
+        form.model_drafts = model;
+        form.draft_len = draft_len;
+        return ready_.is_ready(form);
+    });
+    return ok_status();
 }
 
 void Scheduler::finish(const Turn& turn, StepResult& result) {
@@ -492,6 +515,7 @@ Status Scheduler::with_free_slot(uint32_t n_rows, const UseSlot& use, bool of_dr
 Result<Scheduler::StepResult> Scheduler::step(double budget_ms) {
     StepResult result;
     AUSPEX_TRY(read_done(result));
+    AUSPEX_TRY(turns_->adopt_compiled());
     double left = budget_ms < 0 ? kNoBudget : budget_ms;
     const double limit_ms = std::min(left, limits_.max_submission_ms);
     for (;;) {

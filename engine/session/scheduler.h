@@ -6,6 +6,7 @@
 #include "session/live_sequence.h"
 #include "session/round_planner.h"
 #include "session/trace/turn_trace.h"
+#include "session/turns/ready_rounds.h"
 #include "session/turns/turn_forms.h"
 #include "session/turns/turn_queue.h"
 #include "session/turns/turn_slices.h"
@@ -32,7 +33,8 @@ class Scheduler {
         double max_submission_ms;
     };
     Scheduler(RoundModels models, TurnQueue& turns, RoundPlanner& planner, uint32_t max_commands, const Limits& limits)
-        : models_(models), turns_(&turns), planner_(&planner), writer_(max_commands), limits_(limits), trace_(limits.timestamp_period_ns, limits.timestamp_valid_bits), free_slots_(limits.n_slots) {
+        : models_(models), turns_(&turns), planner_(&planner), ready_(turns, {limits.max_batch, limits.max_replay_rows, limits.max_draft_len}, models.draft != nullptr),
+          writer_(max_commands), limits_(limits), trace_(limits.timestamp_period_ns, limits.timestamp_valid_bits), free_slots_(limits.n_slots) {
         for (uint32_t i = 0; i < limits.n_slots; ++i) free_slots_[i] = limits.n_slots - 1 - i;
     }
 
@@ -83,7 +85,7 @@ class Scheduler {
     bool awaits_round(const LiveSequence& sequence) const; // but for the draft model's lag
     uint32_t lag_rows(const LiveSequence& sequence) const; // that the draft model must be given before it can draft
     bool lags(const LiveSequence& sequence) const;         // and is to
-    void plan_round();
+    Status plan_round();
     void tell_plan(LiveSequence& sequence);
     void ask_host(LiveSequence& sequence);
     bool awaited(uint64_t id) const; // forks wait to be copied from it
@@ -100,6 +102,8 @@ class Scheduler {
     RoundModels models_;
     TurnQueue* turns_;
     RoundPlanner* planner_;
+    ReadyRounds ready_;
+    RoundForm planned_form_ = {}; // batch and sampling of those whose next round was planned together
     CommandWriter writer_;
     Limits limits_;
     TurnTrace trace_;

@@ -11,20 +11,30 @@ class KernelLibraryTest : public GpuTest {
   protected:
     static constexpr uint32_t kWidth = 96;
     // A norm behind a SwiGLU, with what both leave.
-    std::vector<float> record_and_run(KernelLibrary& library) {
+    // how: what builds the kernels; none: recording itself.
+    using How = std::function<void(KernelLibrary&, std::span<const KernelId>)>;
+    std::vector<float> record_and_run(KernelLibrary& library, const How& how = {}) {
         const Buffer x = upload(random_floats(2 * kWidth, 1)), scale = upload(random_floats(kWidth, 2)), between = output<float>(kWidth),
                      y = output<float>(kWidth);
         auto made = Recording::create(device(), 0);
         EXPECT_TRUE(made.ok());
         Recording& recording = *made.value();
-        record_with_kernels(recording, library, [&](Recorder& to) {
-            ++n_times_;
+        const auto record = [&](Recorder& to) {
             to.cmd.begin_segment("test");
             record_swiglu(to, x.view(), between.view(), 1, kWidth);
             to.cmd.barrier();
             record_rmsnorm(to, between.view(), scale.view(), y.view(), {kWidth, 1, 1e-5f, 0, 1});
             to.cmd.end_segment();
-        });
+        };
+        if (how) {
+            std::vector<KernelId> names;
+            name_kernels(library, record, names);
+            EXPECT_EQ(names.size(), 2u);
+            how(library, names);
+            for (const KernelId& name : names) EXPECT_TRUE(library.has(name));
+        }
+        Recorder to = {recording, library};
+        record(to);
         EXPECT_TRUE(recording.finish().ok()) << recording.finish().message();
         EXPECT_EQ(recording.n_dispatches(), 2u);
         EXPECT_EQ(recording.n_segments(), 1u);
@@ -32,16 +42,32 @@ class KernelLibraryTest : public GpuTest {
         return floats(y, kWidth);
     }
     static KernelId swiglu() { return {"swiglu", 2, sizeof(gpu::SwigluArgs), false, {}}; }
-    int n_times_ = 0;
 };
 
-TEST_F(KernelLibraryTest, builds_the_same_side_by_side) {
+TEST_F(KernelLibraryTest, builds_the_same_side_by_side_and_in_the_background) {
     const std::vector<float> one_by_one = record_and_run(*new_library());
-    EXPECT_EQ(n_times_, 1);
     auto library = new_library();
     library->use_threads(4);
-    EXPECT_TRUE(same_bits(record_and_run(*library), one_by_one));
-    EXPECT_EQ(n_times_, 3) << "no rehearsal";
+    EXPECT_TRUE(same_bits(record_and_run(*library, [](KernelLibrary& of, std::span<const KernelId> ids) { EXPECT_TRUE(of.build(ids).ok()); }), one_by_one));
+    for (const bool is_asked_meanwhile : {false, true}) {
+        library = new_library();
+        library->use_background_threads(2);
+        EXPECT_TRUE(same_bits(record_and_run(*library, [&](KernelLibrary& of, std::span<const KernelId> ids) {
+            ASSERT_TRUE(of.build_later(ids).ok());
+            EXPECT_FALSE(of.has(ids[0]));
+            if (is_asked_meanwhile) { EXPECT_TRUE(of.build(ids, true).ok()); }
+            while (of.is_building()) ASSERT_TRUE(of.adopt().ok());
+        }), one_by_one));
+        EXPECT_EQ(library->n_kernels(), 2u);
+        EXPECT_FALSE(library->is_building());
+    }
+}
+
+TEST_F(KernelLibraryTest, without_background_threads_nothing_is_built_later) {
+    auto library = new_library();
+    ASSERT_TRUE(library->build_later(std::vector<KernelId>{swiglu()}).ok());
+    EXPECT_FALSE(library->is_building());
+    EXPECT_FALSE(library->has(swiglu()));
 }
 
 TEST_F(KernelLibraryTest, builds_each_kernel_once) {

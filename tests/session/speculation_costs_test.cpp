@@ -175,55 +175,15 @@ TEST(SpeculationCosts, AShortStageThatTakesLongerTellsOfItselfAlone) {
     EXPECT_NEAR(costs.round_ms(drafted), round_ms, 0.08 * round_ms + 8 * accept);
 }
 
-// In every process, or once on a device: a later process knows which shaders the driver has, and what one shape more takes.
-TEST(SpeculationCosts, FirstUsesAreToldApart) {
-    const RoundShape plain, short_drafts = {.model = true, .draft_len = 1}, long_drafts = {.model = true, .draft_len = 4};
+TEST(SpeculationCosts, RecordingIsTheMeanOfWhatWasRecorded) {
     CostModel costs(prior_of(50, 0.2, false));
-    EXPECT_FALSE(std::isfinite(costs.first_use(plain).process_ms)) << "nothing was seen";
-    EXPECT_LT(costs.first_uses().compiling, 0);
-    costs.observe(plain, {0, 450, 0.5, 451, 30});
-    for (int i = 0; i < 50; ++i) costs.observe(plain, {0, 50, 0.5, 51});
-    EXPECT_NEAR(costs.first_use(long_drafts).process_ms, 30, 0.5);
-    EXPECT_NEAR(costs.first_use(long_drafts).once_ms, 400, 10) << "as the plain round";
-    EXPECT_EQ(costs.first_use(plain).once_ms, 0);
-    EXPECT_NEAR(costs.first_drafts(long_drafts).process_ms, 60, 0.5) << "two shapes";
-    EXPECT_NEAR(costs.first_drafts(long_drafts).once_ms, 800, 20);
-    costs.observe(short_drafts, {11, 1000, 0.5, 1012, 50});
-    for (int i = 0; i < 50; ++i) costs.observe(short_drafts, {11, 52, 0.5, 64});
-    EXPECT_NEAR(costs.first_use(long_drafts).process_ms, 40, 0.5);
-    EXPECT_NEAR(costs.first_use(long_drafts).once_ms, 948, 20) << "as the one that drafts, too";
+    EXPECT_EQ(costs.recording_ms(), 0) << "nothing was seen";
+    costs.observe({}, {0, 450, 0.5, 451, 30});
+    for (int i = 0; i < 50; ++i) costs.observe({}, {0, 50, 0.5, 51});
+    EXPECT_EQ(costs.recording_ms(), 30) << "replays say nothing";
+    costs.observe({.model = true, .draft_len = 1}, {11, 1000, 0.5, 1012, 50});
     costs.observe_catch_up(8, 9, 25);
-    EXPECT_NEAR(costs.first_drafts(long_drafts).process_ms, 75, 0.5) << "what it needed: one that drafts, and a catch-up";
-    CostModel longer = costs; // prompts of many lengths, and drafts of many
-    for (const uint32_t n_rows : {16u, 24u, 32u, 40u}) longer.observe_catch_up(n_rows, 9, 25);
-    for (uint32_t draft_len = 2; draft_len < 6; ++draft_len) longer.observe({.model = true, .draft_len = draft_len}, {11.0 * draft_len, 60, 0.5, 80, 50});
-    EXPECT_NEAR(longer.first_drafts(long_drafts).process_ms, 2 * 50 + 2 * 25, 1) << "not of all that it recorded";
-
-    CostModel later(prior_of(50, 0.2, false));
-    later.restore(costs.first_uses());
-    EXPECT_FALSE(std::isfinite(later.first_use(plain).process_ms));
-    EXPECT_FALSE(std::isfinite(later.first_drafts(plain).process_ms));
-    later.observe(plain, {0, 56, 0.5, 57, 20});
-    for (int i = 0; i < 50; ++i) later.observe(plain, {0, 50, 0.5, 51});
-    EXPECT_NEAR(later.first_use(short_drafts).process_ms, 26, 2) << "recorded, and loaded";
-    EXPECT_EQ(later.first_use(short_drafts).once_ms, 0) << "the driver has it";
-    EXPECT_NEAR(later.first_drafts(short_drafts).process_ms, 75, 0.5) << "as before";
-    EXPECT_NEAR(later.first_use(long_drafts).once_ms, 948, 20);
-    EXPECT_EQ(later.first_uses().compiled, (std::set<RoundShape>{plain, short_drafts}));
-}
-
-// A few slow rounds must not make drafts look as if they won more than their first use takes: that is slow then, too.
-TEST(SpeculationCosts, FirstUsesFollowTheMachinesSpeed) {
-    CostModel costs(prior_of(50, 0.2, false));
-    const RoundShape drafted = {.model = true, .draft_len = 1};
-    for (int i = 0; i < 50; ++i) costs.observe({}, {0, 50, 0.5, 51, i == 0 ? 30.0 : 0});
-    for (int i = 0; i < 50; ++i) costs.observe(drafted, {11, 52, 0.5, 64, i == 0 ? 100.0 : 0});
-    const double rounds = costs.first_drafts(drafted).process_ms / costs.plain_ms(1), one = costs.first_use(drafted).process_ms / costs.plain_ms(1);
-    EXPECT_NEAR(rounds, 100 / 51.0, 0.1);
-    for (int i = 0; i < 8; ++i) costs.observe({}, {0, 150, 1.5, 153});
-    EXPECT_GT(costs.plain_ms(1), 120);
-    EXPECT_NEAR(costs.first_drafts(drafted).process_ms / costs.plain_ms(1), rounds, 0.15 * rounds);
-    EXPECT_NEAR(costs.first_use(drafted).process_ms / costs.plain_ms(1), one, 0.15 * one);
+    EXPECT_EQ(costs.recording_ms(), 35);
 }
 
 TEST(SpeculationCosts, FollowsASlowDrift) {

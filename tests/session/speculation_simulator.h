@@ -62,6 +62,7 @@ struct Setting {
     bool model = true, proposals = false;
     bool is_searched = true; // proposals are found in the text, where they are seen in rounds without them, too
     std::optional<uint32_t> fixed = {}; // draft_len; none: auto
+    std::function<bool(uint32_t at, bool model, uint32_t draft_len)> is_ready = {}; // none: every round is
 };
 
 struct Decoded {
@@ -69,6 +70,7 @@ struct Decoded {
     uint32_t tokens = 0, rounds = 0, switches = 0; // switches: between drafting and not
     std::vector<RoundPlan> plans = {};
     std::vector<DraftChoice> choices = {};
+    std::vector<uint32_t> planned_at = {}; // tokens there when each round was planned
     SpeculationPolicy::Summary summary;
     double draft_rows_replayed = 0;
     double speed() const { return plain_ms / ms; } // 1: as fast as plain decoding
@@ -96,7 +98,9 @@ class Machine {
                                     .is_fixed = setting.fixed.has_value(), .fixed_draft_len = setting.fixed.value_or(0),
                                     .lag_rows = lag > 2 ? lag : 0, .match_len = text.match(known_at), .is_searched = setting.is_searched,
                                     .tokens_left = n_tokens - at};
-            const RoundPlan plan = engine.policy.decide({&one, 1}, 1, false);
+            const RoundPlan plan = engine.policy.decide({&one, 1}, 1, false, [&](bool model, uint32_t draft_len) {
+                return !setting.is_ready || setting.is_ready(at, model, draft_len);
+            });
             if (one.choice.catch_up) {
                 if (unread) read(engine, state, *unread), unread.reset();
                 known_at = at;
@@ -116,6 +120,7 @@ class Machine {
             while (flight.accepted < flight.tested && uniform(key, at + flight.accepted) < (by_model ? text.alpha(at + flight.accepted) : text.match_alpha(at + flight.accepted)))
                 flight.accepted += 1;
             if (text.match(at) > 0) flight.foretold = uniform(key, at) < text.match_alpha(at) ? Foretold::right : Foretold::wrong;
+            run.planned_at.push_back(at);
             play(engine, plan.shape, run);
             if (by_model) draft_rows = text.prompt + at + flight.accepted;
             at += flight.accepted + 1;
@@ -227,10 +232,9 @@ inline Text copying_text() { // matches come and go
 }
 
 // A process that begins with what another one stored.
-inline void restart(Engine& engine, const std::vector<CostModel::Learnt>& learnt, const LongRun& long_run, const CostModel::FirstUses& first_uses = {}) {
+inline void restart(Engine& engine, const std::vector<CostModel::Learnt>& learnt, const LongRun& long_run) {
     for (const CostModel::Learnt& one : learnt) engine.costs.restore(one);
-    engine.costs.restore(first_uses);
-    engine.long_run = long_run.of_next_run();
+    engine.long_run = long_run;
 }
 
 inline bool drafted(const Decoded& run) {

@@ -57,17 +57,10 @@ TEST_F(SpeculationStoreTest, RoundTrip) {
     EXPECT_NEAR(again.costs.c(), engine.costs.c(), 1e-9);
     for (uint32_t rows = 1; rows <= 9; ++rows) EXPECT_NEAR(again.costs.v(rows), engine.costs.v(rows), 1e-9);
     EXPECT_NEAR(again.long_run.alpha(DraftClass::model), engine.long_run.alpha(DraftClass::model), 1e-9);
-    EXPECT_EQ(again.costs.first_uses().compiled, engine.costs.first_uses().compiled);
-    EXPECT_NEAR(again.costs.first_uses().compiling, engine.costs.first_uses().compiling, 1e-9);
-    EXPECT_NEAR(again.costs.first_uses().set_up, engine.costs.first_uses().set_up, 1e-9);
-    EXPECT_EQ(again.long_run.tokens_before, engine.long_run.tokens_now);
-    EXPECT_EQ(again.long_run.tokens_per_run, engine.long_run.tokens_now);
     for (const auto& file : std::filesystem::directory_iterator(folder)) EXPECT_EQ(file.path().filename(), "speculation.json");
-    // A stored pair drafts after two plain rounds, which tell what a shape takes to record.
-    again.policy.decide({}, 1, false);
+    // A stored pair drafts at once.
     const Decoded run = Machine(bed.device, 4).decode(again, text_of(0.8), 50, {});
-    EXPECT_EQ(run.choices[0].draft_len, 0u);
-    EXPECT_GT(run.choices[2].draft_len, 0u);
+    EXPECT_GT(run.choices[0].draft_len, 0u);
 }
 
 TEST_F(SpeculationStoreTest, KeepsABoundedNumberOfPairs) {
@@ -102,9 +95,6 @@ TEST_F(SpeculationStoreTest, HostileFilesAreLeftBehind) {
         "", "{", "[]", "null", std::string(1000, '['), good.substr(0, good.size() / 2), std::string(300 << 10, ' ') + good,
         with("\"format\":1", "\"format\":2"), with("\"acceptance\":[[", "\"acceptance\":[[1e9,"), with("\"savings\":", "\"savings\":-1,\"x\":"),
         with("\"recent\":[[", "\"recent\":[[1e9,"), with("\"recent\":[", "\"recent\":[[],"), with("\"recent\":", "\"recent\":7,\"x\":"),
-        with("\"tokens\":[", "\"tokens\":[-1,0],\"x\":["), with("\"tokens\":[", "\"tokens\":[1e300,0],\"x\":["), with("\"tokens\":[", "\"tokens\":[1,2,"),
-        with("\"compiling\":", "\"compiling\":-2,\"x\":"), with("\"set_up\":", "\"set_up\":null,\"x\":"), with("\"compiled\":[[", "\"compiled\":[[2,0,0,1,0],["),
-        with("\"compiled\":[[", "\"compiled\":[[0,0,-1,1,0],["), with("\"compiled\":[[", "\"compiled\":[[0,0,4294967297,1,0],["), with("\"compiled\":[[", "\"compiled\":[[0,0],["),
         with("\"savings\":", "\"savings\":1e300,\"x\":"), with(first, "0,0,1e308,0.1"), with(first, "0,0,-1,0.1"), with(first, "99,1,1,0.1"),
         with(first, "1,4294967295,1,0.1"), with(first, "1,2.5,1,0.1"), with(first, "1,0,1,0.1"), with(first, "1,2,\"x\",0.1"),
         with(first, "1,2,1"), with(first, "1,2,1,null"), with("\"entries\":[", "\"entries\":[1,null,[],"), std::string("{\"a\":\0}", 7)};
@@ -124,6 +114,21 @@ TEST_F(SpeculationStoreTest, HostileFilesAreLeftBehind) {
         store.save(key, engine.costs, engine.long_run, log); // it is replaced by a sound one
         EXPECT_TRUE(store.load(key, costs, long_run, log));
     }
+}
+
+// What an earlier version wrote still counts, and what only that one knew does not, whatever it is.
+TEST_F(SpeculationStoreTest, AnEntryWithKeysOfAnEarlierVersionIsTaken) {
+    const Bed bed = beds()[1];
+    Engine engine(bed.prior);
+    std::string text = saved(engine, bed);
+    const size_t at = text.find("\"savings\"");
+    ASSERT_NE(at, std::string::npos);
+    write(text.insert(at, "\"tokens\":[7000,150],\"compiled\":[[1,0,2,1,0],[2,0,0,-1,7]],\"compiling\":12.5,\"set_up\":null,"));
+    CostModel costs(bed.prior);
+    LongRun long_run;
+    EXPECT_TRUE(SpeculationStore(folder.string()).load(key, costs, long_run, log));
+    EXPECT_TRUE(log_lines.empty());
+    EXPECT_EQ(long_run.counts(DraftClass::model).tested, engine.long_run.counts(DraftClass::model).tested);
 }
 
 // What was learnt before the last texts were kept apart still counts.

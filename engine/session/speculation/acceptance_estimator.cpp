@@ -19,7 +19,6 @@ constexpr double kLongRunPriorDrafts = 6; // weight of the guesses below in the 
 constexpr double kRecentPriorDrafts = 6;  // weight of all texts beside the last ones
 constexpr double kKnownDrafts = 100;      // tested drafts that make a long run
 constexpr double kAgedDrafts = 4;
-constexpr double kNewestRun = 0.25; // of tokens_per_run
 
 // Of pairs nobody measured: related models agree on two tokens of three; a longer match is a better proposal.
 constexpr std::array<double, kDraftClasses> kGuessedAlpha = {0.7, 0.3, 0.5, 0.7};
@@ -56,14 +55,6 @@ void LongRun::observe(DraftClass drafts, uint32_t draft_len, uint32_t accepted_l
     if (drafts == DraftClass::model && draft_len == 0) return; // no room is no news
     counts_[index_of(drafts)].add(draft_len, accepted_len, kLongRunKeepDrafts, kLongRunKeepRounds);
     recent_[index_of(drafts)].add(draft_len, accepted_len, kRecentKeepDrafts, kRecentKeepRounds);
-}
-
-LongRun LongRun::of_next_run() const {
-    LongRun next = *this;
-    if (tokens_now > 0) next.tokens_per_run = tokens_per_run > 0 ? tokens_per_run + kNewestRun * (tokens_now - tokens_per_run) : tokens_now;
-    next.tokens_before += tokens_now;
-    next.tokens_now = 0;
-    return next;
 }
 
 AcceptanceEstimator::AcceptanceEstimator(const LongRun& prior) {

@@ -38,12 +38,6 @@ class LongRun {
     // Plain tokens that no draft was tried in leave their sequence's allowance to later ones (policy.cpp, 3).
     double savings = 0; // tokens
 
-    // Tokens that this pair has given, the only hint of how many it will give (policy.cpp, 7).
-    double tokens_before = 0;  // by earlier processes
-    double tokens_per_run = 0; // by each of those, recent ones weigh more; 0: not known
-    double tokens_now = 0;     // by this process
-    LongRun of_next_run() const; // as a later process knows it
-
     const AcceptanceCounts& counts(DraftClass drafts) const { return counts_[static_cast<uint32_t>(drafts)]; }
     const AcceptanceCounts& recent(DraftClass drafts) const { return recent_[static_cast<uint32_t>(drafts)]; }
     void restore(DraftClass drafts, const AcceptanceCounts& counts, const AcceptanceCounts& recent) {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 namespace auspex {
@@ -27,12 +26,7 @@ constexpr double kNoise = 0.08, kLeastNoise = 0.04, kMostNoise = 0.3; // of one 
 constexpr double kAcceptNoise = 0.25;                                 // of short times, besides
 constexpr double kOutlier = 3.5; // sigmas; one is passed over, two in a row are a change
 
-constexpr double kFirstShapes = 2; // that drafts need before draft_len has settled
-
 double square(double x) { return x * x; }
-
-// What was known and what this process met; < 0: nothing.
-double blended(double before, double now) { return now < 0 ? before : before < 0 ? now : (now + before) / 2; }
 
 } // namespace
 
@@ -174,56 +168,6 @@ double CostModel::catch_up_ms(uint32_t n_rows) const {
 
 double CostModel::tiles_ms(uint32_t n_rows) const { return unit_ms() * rows_prior(n_rows); }
 
-// Where rounds that draft were seen the others say nothing: a plain one has a model less.
-double CostModel::first_round_ms(bool is_compiled) const {
-    double sum = 0, n = 0;
-    bool drafted = false;
-    for (const auto& [shape, seen] : seen_) {
-        if (before_.compiled.contains(shape) != is_compiled) continue;
-        if (shape.draft_len > 0 && !drafted) sum = n = 0, drafted = true;
-        if ((shape.draft_len > 0) != drafted) continue;
-        sum += std::max(0.0, seen.first_round_ms * pace() - round_ms(shape));
-        n += 1;
-    }
-    return n > 0 ? sum / n : -1;
-}
-
-double CostModel::pace() const { return n_units_ > 0 ? unit_ms() / std::exp(sum_log_units_ / n_units_) : 1; }
-
-double CostModel::compiling_ms() const { return blended(before_.compiling * unit_ms(), first_round_ms(false)); }
-
-// A long process records more than its first drafts needed.
-double CostModel::set_up_ms() const {
-    double rounds_ms = 0, n_rounds = 0, catch_ups_ms = 0;
-    for (const auto& [shape, seen] : seen_)
-        if (shape.draft_len > 0) rounds_ms += seen.recording_ms, n_rounds += 1;
-    for (const auto& [rows, recording_ms] : seen_catch_ups_) catch_ups_ms += recording_ms;
-    const auto first_ms = [](double ms, double n) { return n > 0 ? std::min(n, kFirstShapes) * ms / n : 0; };
-    const double now_ms = first_ms(rounds_ms, n_rounds) + first_ms(catch_ups_ms, static_cast<double>(seen_catch_ups_.size()));
-    return blended(before_.set_up * unit_ms(), n_rounds > 0 ? now_ms * pace() : -1);
-}
-
-CostModel::FirstUse CostModel::first_use(const RoundShape& shape) const {
-    constexpr double kUnknown = std::numeric_limits<double>::infinity();
-    if (seen_.empty()) return {kUnknown, kUnknown};
-    double recording_ms = 0;
-    for (const auto& [other, seen] : seen_) recording_ms += seen.recording_ms / static_cast<double>(seen_.size());
-    const bool is_compiled = before_.compiled.contains(shape) || seen_.contains(shape);
-    return {recording_ms * pace() + std::max(0.0, first_round_ms(true)), is_compiled ? 0 : std::max(0.0, compiling_ms())};
-}
-
-CostModel::FirstUse CostModel::first_drafts(const RoundShape& shape) const {
-    const FirstUse one = first_use(shape);
-    const double known_ms = set_up_ms();
-    return {known_ms >= 0 && !seen_.empty() ? known_ms : kFirstShapes * one.process_ms, kFirstShapes * one.once_ms};
-}
-
-CostModel::FirstUses CostModel::first_uses() const {
-    FirstUses all = {before_.compiled, std::max(-1.0, compiling_ms() / unit_ms()), std::max(-1.0, set_up_ms() / unit_ms())};
-    for (const auto& [shape, seen] : seen_) all.compiled.insert(shape);
-    return all;
-}
-
 double CostModel::c() const { return ratio(Part::draft, 1); }
 
 double CostModel::v(uint32_t rows) const { return ratio(Part::verify, rows); }
@@ -267,8 +211,6 @@ void CostModel::learn(double measured_ms, double predicted_ms, const std::option
     for (size_t i = 0; i < n; ++i) with_time[i] = shared(i);
     for (size_t i = 0; i < n; ++i) gain[i] = is_short && i != at ? 0 : with_time[i] / total;
     for (auto& [key, factor] : factors_) factor.log += gain[factor.at] * residual;
-    if (!is_short) sum_log_units_ += std::log(unit_ms());
-    if (!is_short) n_units_ += 1;
     for (size_t i = 0; i < n; ++i) {
         std::vector<double>& row = covariance_[i];
         for (size_t j = 0; j < n; ++j) row[j] += gain[i] * gain[j] * total - gain[i] * with_time[j] - with_time[i] * gain[j]; // whatever the gain
@@ -278,10 +220,8 @@ void CostModel::learn(double measured_ms, double predicted_ms, const std::option
 void CostModel::observe(const RoundShape& shape, const ObservedRound& times) {
     const bool has_gpu = times.verify_ms > 0;
     const double gpu_ms = std::max(0.0, times.draft_ms) + times.verify_ms + std::max(0.0, times.accept_ms);
-    const double ms = has_gpu ? gpu_ms : times.wall_ms;
-    const auto [seen, suspicious] = seen_.try_emplace(shape); // shaders may have been compiled
-    seen->second.recording_ms += times.recording_ms;
-    if (suspicious && std::isfinite(ms)) seen->second.first_round_ms = ms;
+    const bool suspicious = seen_.insert(shape).second; // the driver may have loaded or compiled shaders
+    if (times.recording_ms > 0) recordings_ms_ += times.recording_ms, n_recordings_ += 1;
     if (!has_gpu && !(times.wall_ms > 0)) return;
     if (suspicious || !times.is_steady) return;
     text_len_ = times.text_len;
@@ -310,9 +250,9 @@ void CostModel::observe(const RoundShape& shape, const ObservedRound& times) {
 
 void CostModel::observe_catch_up(uint32_t n_rows, double ms, double recording_ms) {
     if (n_rows == 0) return;
-    const auto [seen, is_first] = seen_catch_ups_.try_emplace(n_rows, 0.0);
-    seen->second += recording_ms;
-    if (is_first || !(ms > 0)) return; // shaders may have been compiled
+    const bool is_first = seen_catch_ups_.insert(n_rows).second; // the driver may have loaded or compiled shaders
+    if (recording_ms > 0) recordings_ms_ += recording_ms, n_recordings_ += 1;
+    if (is_first || !(ms > 0)) return;
     learn(ms, catch_up_ms(n_rows), {{{Part::catch_up, 0}, 1}}, 0);
 }
 

@@ -42,7 +42,7 @@ struct CostPrior {
 // Milliseconds; negative: not available. wall: since the round before was complete, if nothing else ran between.
 struct ObservedRound {
     double draft_ms = -1, verify_ms = -1, accept_ms = -1, wall_ms = -1;
-    double recording_ms = 0; // of the host, before all that, with the pipelines that were new; 0: replayed
+    double recording_ms = 0; // of the host, before all that; 0: replayed
     double text_len = 0;     // tokens before the round; of several sequences the mean
     bool is_steady = true;   // directly behind another round, and of sequences that were all alive: else caches are cold, or rows are skipped
 };
@@ -67,13 +67,7 @@ class CostModel {
     double c() const;              // draft pass / target pass, one row each
     double v(uint32_t rows) const; // target pass of so many rows / of one
     double overhead_ms(const RoundShape& shape) const; // wall - GPU
-    // What the first use of a shape takes more than the next ones; infinite: nothing was seen yet in this process.
-    struct FirstUse {
-        double process_ms; // in every process: the host records, the driver loads shaders
-        double once_ms;    // where it is the first on this device: the driver compiles them, and keeps what it compiled
-    };
-    FirstUse first_use(const RoundShape& shape) const;
-    FirstUse first_drafts(const RoundShape& shape) const; // of such a shape and what a process needs besides until it drafts as it will
+    double recording_ms() const { return n_recordings_ > 0 ? recordings_ms_ / n_recordings_ : 0; } // of one turn, by the host
     uint32_t n_rounds() const { return n_rounds_; } // timed and learnt from
     bool is_calibrated() const; // ratios are held against plain rounds, now or when they were stored
 
@@ -88,12 +82,6 @@ class CostModel {
     };
     std::vector<Learnt> learnt() const;
     void restore(const Learnt& learnt); // checked numbers; less sure than when it was stored
-    struct FirstUses {
-        std::set<RoundShape> compiled;      // whose shaders the driver has
-        double compiling = -1, set_up = -1; // one-row target passes: of one shape more; of a process' first drafts. < 0: not known
-    };
-    FirstUses first_uses() const;
-    void restore(FirstUses first_uses) { before_ = std::move(first_uses); }
 
   private:
     struct Factor {
@@ -131,10 +119,6 @@ class CostModel {
     double accept_ratio(const RoundShape& shape) const;
     double gpu_ratio(const RoundShape& shape) const;
     const Recent& overhead(const RoundShape& shape) const;
-    double first_round_ms(bool is_compiled) const; // beyond the later ones, on average; < 0: no such shape was seen
-    double pace() const; // of now, held against this process' mean: what was measured in ms once would take so many times as long
-    double compiling_ms() const;
-    double set_up_ms() const; // of first drafts, compiling aside
     void drift(); // of the ratios, in a round
     void learn(double measured_ms, double predicted_ms, const std::optional<Share>& own, double more_noise);
 
@@ -146,13 +130,10 @@ class CostModel {
     std::vector<std::vector<double>> covariance_; // of logs, in the order in which factors were first met; row 0: the unit
     std::vector<double> is_pass_;                 // 1: of the target or the draft model. Those err together; what plain rounds
                                                   // tell, the unit and their accept stage, says nothing of them
-    struct Seen {
-        double recording_ms = 0, first_round_ms = 0; // recording: of all its recordings
-    };
-    std::map<RoundShape, Seen> seen_; // in this process
-    FirstUses before_;                // of earlier ones
-    std::map<uint32_t, double> seen_catch_ups_; // by number of rows: ms of all recordings
-    double sum_log_units_ = 0, n_units_ = 0; // over what was learnt from
+    std::set<RoundShape> seen_;        // in this process
+    std::set<uint32_t> seen_catch_ups_; // number of rows
+    double recordings_ms_ = 0;
+    uint32_t n_recordings_ = 0;
     double noise_ = 0; // variance of one measured time's logarithm, as met so far
     uint32_t n_plain_ = 0, n_rounds_ = 0; // timed and learnt from
     std::array<Recent, 3> overheads_;     // by kind of round: plain, model, proposals only

@@ -18,12 +18,8 @@
 //     run (or this text) is known well; from then on it is an investment, written off over the tokens it serves.
 //  6. Nothing is drafted before two plain rounds were timed or stored costs were found: ratios need their denominator.
 //     Two plain rounds among every 64 or more that draft keep it fresh.
-//  7. A shape's first round is slow. What that takes must be won back: the recording by the tokens that this process is
-//     still to give, the compiling of shaders, which the driver keeps, by those of this pair on this device, ever. Nobody
-//     knows either: a process may give as many as earlier ones did, one without such a past or beyond twice its length as
-//     many again as it gave, and a pair as many again as it ever gave. So no more is lost than was won or could have been.
-//     What an engine needs until it drafts as it will (a few shapes, a catch-up) is known from earlier ones, else about
-//     two shapes; a probe of doubtful costs (4) saves for it.
+//  7. Only rounds that are ready are chosen: others wait for their shaders. What recording a shape takes is charged to the
+//     account, too, in its first two rounds: each of the two in flight has a recording of its own.
 //
 // Sequences of a group share the round's time: time is counted in tokens that plain rounds of the group would give.
 #include "session/speculation/policy.h"
@@ -48,8 +44,8 @@ constexpr double kKnownAccount = 5;      // tokens: of a sequence of a pair that
 constexpr double kMaxForetold = 1.5;     // tokens: of two rounds with two proposals each
 constexpr double kProbeSavings = 8;      // tokens, besides what catching up and first drafts take
 constexpr uint32_t kReferenceAfter = 64, kReferenceRounds = 2;
-constexpr double kTypicalRun = 256;  // tokens of a process, where no earlier one is known
-constexpr double kLongRun = 2;       // times as long as earlier ones: they say no more of this one
+constexpr uint32_t kRecordings = 2; // of a shape: one for each round in flight
+constexpr double kRecordingShare = 0.5; // of an account, that a recording may be charged with at once
 
 uint32_t index_of(DraftClass drafts) { return static_cast<uint32_t>(drafts); }
 
@@ -128,11 +124,14 @@ SpeculationPolicy::Candidate SpeculationPolicy::evaluate(Group group, const Roun
         }
         candidate.ms = costs_.round_ms(shape);
         if (!plain || candidate.n_drafting == 0) break;
-        const double share = (candidate.ms - plain->ms) / token_ms / candidate.n_drafting;
+        candidate.recording_ms = is_recorded(shape) ? 0 : costs_.recording_ms();
+        const double per_sequence = token_ms * candidate.n_drafting;
+        const double share = (candidate.ms - plain->ms) / per_sequence, recording = candidate.recording_ms / per_sequence;
         for (SpeculatingSequence& sequence : group) {
             if (!sequence.choice.is_automatic) continue;
             const double foretold = sequence.choice.source == DraftSource::proposals ? sequence.state->foretold : 0;
-            if (share + catch_up_loss(sequence, token_ms, is_probe) <= sequence.state->account + foretold) continue;
+            const double account = sequence.state->account;
+            if (share + std::min(recording, kRecordingShare * account) + catch_up_loss(sequence, token_ms, is_probe) <= account + foretold) continue;
             sequence.is_excused = sequence.state->estimator.expected_tokens(sequence.choice.drafts, sequence.choice.draft_len) - 1 > share;
             sequence.choice = {};
             candidate.n_drafting -= 1;
@@ -146,12 +145,6 @@ SpeculationPolicy::Candidate SpeculationPolicy::evaluate(Group group, const Roun
         if (!choice.is_automatic || !choice.catch_up || sequence.state->catching_up) continue;
         const uint32_t served = std::min(sequence.tokens_left, std::max(sequence.lag_rows, kWriteOffTokens));
         candidate.catch_up_ms += costs_.catch_up_ms(sequence.lag_rows) * std::min(1.0, expected / served);
-    }
-    if (plain && candidate.n_drafting > 0 && !begun_.contains(candidate.shape)) {
-        const CostModel::FirstUse first_use = costs_.first_use(candidate.shape);
-        const auto share = [&](double tokens) { return std::min(1.0, candidate.tokens / tokens); };
-        candidate.first_use_ms = first_use.once_ms * share(tokens_to_come_ever(group));
-        if (!begun_.empty()) candidate.first_use_ms += first_use.process_ms * share(tokens_to_come(group)); // the first are weighed by choose
     }
     return candidate;
 }
@@ -177,59 +170,49 @@ bool SpeculationPolicy::could_win(Group group, const Candidate& plain, const Can
     return best_rate(group, drafting, max_draft_len_, kBestAlpha, costs) > kBegin * plain.tokens / costs.round_ms(plain.shape);
 }
 
-double SpeculationPolicy::tokens_to_come(Group group) const {
-    const double run = long_run_.tokens_per_run, now = long_run_.tokens_now;
-    double left = 0;
-    for (const SpeculatingSequence& sequence : group) left += sequence.tokens_left;
-    if (run <= 0 || now >= kLongRun * run) return std::max({1.0, now, std::min(left, kTypicalRun - now)});
-    return std::max(1.0, std::min(std::max(left, now), run - now));
+bool SpeculationPolicy::is_recorded(const RoundShape& shape) const {
+    const auto begun = begun_.find(shape);
+    return shape.draft_len == 0 || (begun != begun_.end() && begun->second >= kRecordings);
 }
 
-double SpeculationPolicy::tokens_to_come_ever(Group group) const {
-    return std::max(tokens_to_come(group), long_run_.tokens_before + long_run_.tokens_now);
-}
-
-bool SpeculationPolicy::wins_first_use_back(Group group, const Candidate& plain, const Candidate& drafting) const {
-    const CostModel::FirstUse first = costs_.first_drafts(drafting.shape);
-    const double token_ms = 1 / plain.rate(), drafted_token_ms = 1 / best_rate(group, drafting, std::min(max_draft_len_, drafting.draft_len + 1), 0, costs_);
-    return token_ms - drafted_token_ms > first.process_ms / tokens_to_come(group) + first.once_ms / tokens_to_come_ever(group);
-}
-
-SpeculationPolicy::Candidate SpeculationPolicy::choose(Group group, const RoundShape& base, const Candidate& plain, bool& is_probe) {
+SpeculationPolicy::Candidate SpeculationPolicy::choose(Group group, const RoundShape& base, const Candidate& plain, const IsReady& is_ready, bool& is_probe) {
     is_probe = false;
     if (!costs_.is_calibrated()) return plain;
     for (SpeculatingSequence& sequence : group) sequence.is_excused = reference_is_due();
     if (reference_is_due()) return plain;
+    // What the others of the group run anyway is compiled for them.
+    const auto can_start = [&](const Candidate& candidate) { return candidate.shape == plain.shape || is_ready(candidate.shape.model, candidate.shape.draft_len); };
     Candidate best = plain;
     double best_score = plain.rate() * (last_draft_len_ > 0 ? 1 : kBegin);
+    bool awaits_compiling = false;
     for (const bool model : {false, true}) {
         for (uint32_t draft_len = 1; draft_len <= max_draft_len_; ++draft_len) {
             const Candidate candidate = evaluate(group, base, model, draft_len, &plain, false);
             if (candidate.n_drafting == 0) continue;
             const bool is_current = model == last_model_ && draft_len == last_draft_len_;
-            const double score = candidate.rate() * (is_current ? kChange : 1) / (begun_.contains(candidate.shape) ? 1 : kChange);
+            const double score = candidate.rate() * (is_current ? kChange : 1) / (is_recorded(candidate.shape) ? 1 : kChange);
             if (score <= best_score) continue;
+            if (!can_start(candidate)) {
+                awaits_compiling = true;
+                continue;
+            }
             best = candidate;
             best_score = score;
         }
     }
+    for (SpeculatingSequence& sequence : group) sequence.state->awaits_compiling = awaits_compiling && best.n_drafting == 0;
     is_probe = best.n_drafting == 0;
     const Candidate drafting = evaluate(group, base, is_probe || best.model, is_probe ? 1 : best.draft_len, &plain, is_probe);
     const auto spends_savings = [](const SpeculatingSequence& sequence) { return sequence.state->spends_savings; };
-    const CostModel::FirstUse first = costs_.first_drafts(drafting.shape);
-    const double first_ms = first.process_ms + first.once_ms; // infinite before the first plain round, to be compared with
-    if (is_probe && std::isfinite(first_ms)) {
-        probe_savings_ = kProbeSavings + (begun_.empty() ? first_ms * plain.rate() : 0);
+    if (is_probe) {
+        probe_savings_ = kProbeSavings;
         for (const SpeculatingSequence& sequence : group) probe_savings_ += catch_up_loss(sequence, 1 / plain.rate(), is_probe);
     }
-    const bool is_saved_for = is_probe && std::isfinite(first_ms) &&
+    const bool is_saved_for = is_probe &&
                               (long_run_.savings >= probe_savings_ || std::any_of(group.begin(), group.end(), spends_savings)) &&
                               could_win(group, plain, drafting, untaught_);
-    const bool wins = drafting.n_drafting > 0 && (!is_probe || is_saved_for || could_win(group, plain, drafting, costs_));
-    const bool is_too_short = wins && begun_.empty() && !is_saved_for && !wins_first_use_back(group, plain, drafting);
-    for (SpeculatingSequence& sequence : group)
-        if (is_too_short) sequence.state->unwon_ms = first_ms;
-    if (wins && !is_too_short) return drafting;
+    const bool wins = drafting.n_drafting > 0 && can_start(drafting) && (!is_probe || is_saved_for || could_win(group, plain, drafting, costs_));
+    if (wins) return drafting;
     is_probe = false;
     return plain;
 }
@@ -305,8 +288,9 @@ void SpeculationPolicy::commit(Group group, const Candidate& chosen, const Candi
         }
         state.catching_up = false;
         if (choice.is_automatic) {
+            const double recording = chosen.recording_ms / token_ms / chosen.n_drafting;
             state.charge = (chosen.ms - plain.ms) / token_ms / chosen.n_drafting;
-            state.account -= state.charge;
+            state.account -= state.charge + std::min(recording, std::max(0.0, kRecordingShare * state.account));
         }
         if (!sequence.is_fixed) pause(sequence, is_probe);
         const auto source = static_cast<uint32_t>(choice.source);
@@ -317,13 +301,13 @@ void SpeculationPolicy::commit(Group group, const Candidate& chosen, const Candi
     }
 }
 
-RoundPlan SpeculationPolicy::decide(Group group, uint32_t batch, bool transforms) {
+RoundPlan SpeculationPolicy::decide(Group group, uint32_t batch, bool transforms, const IsReady& is_ready) {
     RoundPlan plan = {.shape = {.batch = batch, .transforms = transforms}};
     if (group.empty()) return plan;
     for (SpeculatingSequence& sequence : group)
         if (!sequence.is_fixed) earn(*sequence.state, sequence.tokens_left, plan.shape);
     const Candidate plain = evaluate(group, plan.shape, false, 0, nullptr, false);
-    const Candidate best = choose(group, plan.shape, plain, plan.is_probe);
+    const Candidate best = choose(group, plan.shape, plain, is_ready, plan.is_probe);
     const Candidate chosen = evaluate(group, plan.shape, best.model, best.draft_len, best.n_drafting > 0 ? &plain : nullptr, plan.is_probe);
     commit(group, chosen, plain, plan.is_probe);
     if (!plan.is_probe) {
@@ -331,7 +315,7 @@ RoundPlan SpeculationPolicy::decide(Group group, uint32_t batch, bool transforms
         last_draft_len_ = chosen.n_drafting > 0 ? chosen.draft_len : 0;
         if (chosen.n_drafting > 0) last_speedup_ = chosen.rate() / plain.rate();
     }
-    if (chosen.shape.draft_len > 0) begun_.insert(chosen.shape);
+    if (chosen.shape.draft_len > 0) begun_[chosen.shape] += 1;
     plain_run_ = chosen.shape.draft_len > 0 ? 0 : plain_run_ + 1;
     since_plain_ = plain_run_ >= kReferenceRounds ? 0 : since_plain_ + 1;
     for (SpeculatingSequence& sequence : group) {
@@ -348,7 +332,6 @@ RoundPlan SpeculationPolicy::decide(Group group, uint32_t batch, bool transforms
 
 void SpeculationPolicy::observe(SequenceSpeculation& state, const DraftChoice& choice, uint32_t draft_len, uint32_t accepted_len, Foretold foretold) {
     state.n_tokens += accepted_len + 1;
-    long_run_.tokens_now += accepted_len + 1;
     if (choice.draft_len == 0 && state.began && state.estimator.evidence(DraftClass::model) == 0)
         long_run_.savings = std::max(long_run_.savings, std::min(probe_savings_, long_run_.savings + kAllowance));
     if (choice.match_len > 0 && choice.source != DraftSource::proposals) { // a draft that costs nothing
@@ -380,7 +363,7 @@ SpeculationPolicy::Summary SpeculationPolicy::summary(const SequenceSpeculation&
     if (source == static_cast<size_t>(DraftSource::none)) {
         const double needed = costs_.c() + costs_.v(2) - 1; // of one draft: what it costs more than it can give
         if (needed >= kBestAlpha) say("plain: a draft costs too much (c %.2f, v(2) %.2f)", costs_.c(), costs_.v(2));
-        else if (begun_.empty() && state.unwon_ms > 0) say("plain: too few tokens to win back what first drafts take (%.0f ms)", state.unwon_ms);
+        else if (state.awaits_compiling) say("%s", "plain: the shaders of drafts were not compiled yet");
         else if (estimator.evidence(DraftClass::model) > 0 && alpha < needed) say("plain: drafts accepted too rarely (α %.2f)", alpha);
         else if (estimator.evidence(DraftClass::model) > 0) say("plain: drafts did not pay (α %.2f, c %.2f, v(2) %.2f)", alpha, costs_.c(), costs_.v(2));
         else say("%s", "plain: no draft was worth a try");

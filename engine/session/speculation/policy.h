@@ -6,7 +6,8 @@
 #include "session/speculation/acceptance_estimator.h"
 #include "session/speculation/cost_model.h"
 
-#include <set>
+#include <functional>
+#include <map>
 #include <span>
 #include <string>
 
@@ -34,7 +35,7 @@ struct SequenceSpeculation {
     double charge = 0;     // of the last round that drafted, in tokens
     uint32_t n_tokens = 0; // given by rounds that were read
     bool began = false, catching_up = false;
-    double unwon_ms = 0;         // what the engine's first drafts take, where it would not have won that back
+    bool awaits_compiling = false; // a round with drafts would have been run, had its shaders been there
     bool spends_savings = false; // on the probe under way
     struct Pause { // of one class of drafts, in rounds without it
         uint32_t left = 0, next = 0;
@@ -81,9 +82,11 @@ class SpeculationPolicy {
     SpeculationPolicy(const CostModel& costs, LongRun& long_run, uint32_t max_draft_len)
         : costs_(costs), untaught_(costs.untaught()), long_run_(long_run), max_draft_len_(max_draft_len) {}
 
+    // Whether a round of draft_len drafts could start now, without compiling anything.
+    using IsReady = std::function<bool(bool model, uint32_t draft_len)>;
     // batch: slots that the round's recording has. Fills in every sequence's choice. Call once for every round that is
-    // then started (and again after a catch-up).
-    RoundPlan decide(std::span<SpeculatingSequence> group, uint32_t batch, bool transforms);
+    // then started (and again after a catch-up). A draft_len is chosen only of rounds that are ready; what is fixed does not wait.
+    RoundPlan decide(std::span<SpeculatingSequence> group, uint32_t batch, bool transforms, const IsReady& is_ready);
 
     // The round that `choice` was made for was read: every round, plain ones too. draft_len: drafts that were there to be
     // tested (0: asked for and none there). foretold: by a search, where the choice has a match_len. Not for a round that a stop or
@@ -103,24 +106,23 @@ class SpeculationPolicy {
         RoundShape shape;
         uint32_t n_drafting = 0; // sequences with an automatic draft_len that draft
         double tokens = 0, ms = 0;
-        double catch_up_ms = 0, first_use_ms = 0; // as far as this round writes them off
-        double rate() const { return tokens / (ms + catch_up_ms + first_use_ms); }
+        double recording_ms = 0; // of a shape that is not recorded yet
+        double catch_up_ms = 0;  // as far as this round writes it off
+        double rate() const { return tokens / (ms + catch_up_ms); }
     };
     using Group = std::span<SpeculatingSequence>;
     DraftChoice choice_of(const SpeculatingSequence& sequence, bool model, uint32_t draft_len, bool is_probe) const;
     // Fills in the group's choices. plain: what a draft's cost is held against.
     Candidate evaluate(Group group, const RoundShape& base, bool model, uint32_t draft_len, const Candidate* plain,
                        bool is_probe) const;
-    Candidate choose(Group group, const RoundShape& base, const Candidate& plain, bool& is_probe);
+    Candidate choose(Group group, const RoundShape& base, const Candidate& plain, const IsReady& is_ready, bool& is_probe);
     double best_rate(Group group, const Candidate& drafting, uint32_t longest, double least_alpha, const CostModel& costs) const;
     bool could_win(Group group, const Candidate& plain, const Candidate& drafting, const CostModel& costs) const; // with good drafts
-    double tokens_to_come(Group group) const;      // in this process
-    double tokens_to_come_ever(Group group) const; // on this device
-    bool wins_first_use_back(Group group, const Candidate& plain, const Candidate& drafting) const;
     double catch_up_loss(const SpeculatingSequence& sequence, double token_ms, bool is_probe) const; // in tokens
     uint32_t longest(const SequenceSpeculation& state, DraftClass drafts) const;
     bool reference_is_due() const;
     bool is_trusted(const SequenceSpeculation& state) const;
+    bool is_recorded(const RoundShape& shape) const;
     bool usually_wins(const RoundShape& base) const; // the draft model, by the long run
     void earn(SequenceSpeculation& state, uint32_t tokens_left, const RoundShape& base) const;
     void commit(Group group, const Candidate& chosen, const Candidate& plain, bool is_probe);
@@ -135,7 +137,7 @@ class SpeculationPolicy {
     uint32_t since_plain_ = 0, plain_run_ = 0; // rounds
     double last_speedup_ = 1;                  // expected of the last round that drafted
     double probe_savings_ = 0;                 // tokens, that a probe of doubtful costs takes
-    std::set<RoundShape> begun_;               // that draft, by this engine, of fixed draft_len, too
+    std::map<RoundShape, uint32_t> begun_;     // rounds of each shape that drafts, of fixed draft_len, too
 };
 
 } // namespace auspex

@@ -1,6 +1,5 @@
 // An entry: "costs": [[part, index, factor, variance], …], "acceptance": [[accepted, tested, supplied, asked], …] of all texts,
-// "recent": the same of the last ones, "savings": …, "tokens": [given, per run],
-// "compiled": [[model, proposals, draft_len, batch, transforms], …], "compiling": …, "set_up": …. Every number is held against its range.
+// "recent": the same of the last ones, "savings": …. Every number is held against its range; other keys, of other versions, do not count.
 #include "session/speculation/speculation_store.h"
 
 #include <algorithm>
@@ -16,8 +15,7 @@ using nlohmann::json;
 
 constexpr size_t kMaxCosts = 256; // of an entry
 constexpr uint32_t kMaxIndex = 1024; // rows, batch
-constexpr size_t kMaxShapes = 512;
-constexpr double kMaxFactor = 1e4, kMaxVariance = 4, kMaxCount = 1e6, kMaxTokens = 1e12, kMaxPasses = 1e7;
+constexpr double kMaxFactor = 1e4, kMaxVariance = 4, kMaxCount = 1e6, kMaxTokens = 1e12;
 
 std::optional<double> number(const json& value, double low, double high) {
     if (!value.is_number()) return std::nullopt;
@@ -57,20 +55,9 @@ std::optional<AcceptanceCounts> read_counts(const json& value) {
     return AcceptanceCounts{n[0], n[1], n[2], n[3]};
 }
 
-std::optional<RoundShape> read_shape(const json& value) {
-    if (!is_list(value, 5, 5)) return std::nullopt;
-    uint32_t n[5];
-    for (size_t i = 0; i < 5; ++i) {
-        const bool is_flag = i < 2 || i == 4;
-        if (!value[i].is_number_unsigned() || value[i].get<uint64_t>() > (is_flag ? 1 : kMaxIndex)) return std::nullopt;
-        n[i] = value[i].get<uint32_t>();
-    }
-    return RoundShape{n[0] == 1, n[1] == 1, n[2], n[3], n[4] == 1};
-}
-
 // All of an entry or nothing of it.
 bool read_entry(const json& entry, CostModel& costs, LongRun& long_run) {
-    for (const char* name : {"costs", "acceptance", "savings", "tokens", "compiled", "compiling", "set_up"})
+    for (const char* name : {"costs", "acceptance", "savings"})
         if (!entry.contains(name)) return false;
     if (!is_list(entry["costs"], 0, kMaxCosts)) return false;
     const json last = entry.value("recent", json(kDraftClasses, json{0, 0, 0, 0})); // of before it was kept
@@ -87,29 +74,17 @@ bool read_entry(const json& entry, CostModel& costs, LongRun& long_run) {
         if (!counts || !recent) return false;
         read.restore(static_cast<DraftClass>(i), *counts, *recent);
     }
-    if (!is_list(entry["tokens"], 2, 2) || !is_list(entry["compiled"], 0, kMaxShapes)) return false;
     const auto savings = number(entry["savings"], 0, kMaxTokens);
-    const auto compiling = number(entry["compiling"], -1, kMaxPasses), set_up = number(entry["set_up"], -1, kMaxPasses);
-    const auto given = number(entry["tokens"][0], 0, kMaxTokens), per_run = number(entry["tokens"][1], 0, kMaxTokens);
-    if (!savings || !compiling || !set_up || !given || !per_run) return false;
+    if (!savings) return false;
     read.savings = *savings;
-    read.tokens_before = *given;
-    read.tokens_per_run = *per_run;
-    CostModel::FirstUses first_uses = {{}, *compiling, *set_up};
-    for (const json& value : entry["compiled"]) {
-        const auto shape = read_shape(value);
-        if (!shape) return false;
-        first_uses.compiled.insert(*shape);
-    }
     long_run = read;
     for (const CostModel::Learnt& cost : learnt) costs.restore(cost);
-    costs.restore(std::move(first_uses));
     return true;
 }
 
 json write_entry(const CostModel& costs, const LongRun& long_run) {
     const auto row = [](const AcceptanceCounts& n) { return json{n.accepted, n.tested, n.supplied, n.asked}; };
-    json list = json::array(), acceptance = json::array(), recent = json::array(), shapes = json::array();
+    json list = json::array(), acceptance = json::array(), recent = json::array();
     for (const CostModel::Learnt& cost : costs.learnt())
         if (list.size() < kMaxCosts)
             list.push_back({static_cast<uint32_t>(cost.part), cost.index, std::clamp(cost.factor, 1 / kMaxFactor, kMaxFactor),
@@ -118,19 +93,7 @@ json write_entry(const CostModel& costs, const LongRun& long_run) {
         acceptance.push_back(row(long_run.counts(static_cast<DraftClass>(i))));
         recent.push_back(row(long_run.recent(static_cast<DraftClass>(i))));
     }
-    const CostModel::FirstUses first_uses = costs.first_uses();
-    for (const RoundShape& shape : first_uses.compiled)
-        if (shapes.size() < kMaxShapes)
-            shapes.push_back({uint32_t(shape.model), uint32_t(shape.proposals), shape.draft_len, shape.batch, uint32_t(shape.transforms)});
-    const LongRun next = long_run.of_next_run();
-    return {{"costs", list},
-            {"acceptance", acceptance},
-            {"recent", recent},
-            {"savings", std::min(kMaxTokens, next.savings)},
-            {"tokens", {std::min(kMaxTokens, next.tokens_before), std::min(kMaxTokens, next.tokens_per_run)}},
-            {"compiled", shapes},
-            {"compiling", std::clamp(first_uses.compiling, -1.0, kMaxPasses)},
-            {"set_up", std::clamp(first_uses.set_up, -1.0, kMaxPasses)}};
+    return {{"costs", list}, {"acceptance", acceptance}, {"recent", recent}, {"savings", std::min(kMaxTokens, long_run.savings)}};
 }
 
 } // namespace

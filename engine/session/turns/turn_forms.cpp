@@ -17,6 +17,24 @@ void add_to_round(RoundForm& form, const SequenceRequest& request) {
     form.truncation.min_p |= sampling.truncates() && sampling.min_p > 0;
 }
 
+void join_sampling(RoundForm& form, const RoundForm& other) {
+    form.searches |= other.searches;
+    form.edits_logits |= other.edits_logits;
+    form.logits_use = std::max(form.logits_use, other.logits_use);
+    form.truncation.top_k |= other.truncation.top_k;
+    form.truncation.top_p |= other.truncation.top_p;
+    form.truncation.min_p |= other.truncation.min_p;
+}
+
+std::vector<TurnKey> catch_up_turns(uint32_t max_replay_rows) {
+    std::vector<TurnKey> turns = {{.kind = TurnKind::draft_rows, .rows = catch_up_rows(max_replay_rows)}};
+    for (uint32_t rows = 0, bucket = 0; rows < max_replay_rows; rows = bucket) {
+        bucket = row_bucket(rows + 1, max_replay_rows);
+        turns.push_back({.kind = TurnKind::draft_prompt, .rows = bucket});
+    }
+    return turns;
+}
+
 std::vector<TurnKey> turns_of(const SequenceRequest& request, const TurnLimits& limits, bool has_draft) {
     const bool by_model = has_draft && request.may_use_model();
     const bool by_others = request.may_use_proposals();
@@ -25,9 +43,9 @@ std::vector<TurnKey> turns_of(const SequenceRequest& request, const TurnLimits& 
     for (uint32_t rows = 0, bucket = 0; rows < limits.max_replay_rows; rows = bucket) {
         bucket = row_bucket(rows + 1, limits.max_replay_rows);
         turns.push_back({.kind = TurnKind::target_prompt, .rows = bucket});
-        if (by_model) turns.push_back({.kind = TurnKind::draft_prompt, .rows = bucket});
     }
-    if (by_model) turns.push_back({.kind = TurnKind::draft_rows, .rows = catch_up_rows(limits.max_replay_rows)});
+    if (by_model)
+        for (const TurnKey& key : catch_up_turns(limits.max_replay_rows)) turns.push_back(key);
     RoundForm form = empty_round();
     add_to_round(form, request);
     for (form.batch = 1; form.batch <= limits.max_batch; form.batch *= 2)

@@ -26,7 +26,12 @@ struct TurnLimits {
 // A round that nobody takes part in yet; and with one more sequence, but for its drafts.
 RoundForm empty_round();
 void add_to_round(RoundForm& form, const SequenceRequest& request);
+void join_sampling(RoundForm& form, const RoundForm& other); // what sequences of either need, but for batch and drafts
 
+// Every turn that sequences with such a request may take part in.
 std::vector<TurnKey> turns_of(const SequenceRequest& request, const TurnLimits& limits, bool has_draft);
+
+// What a round like `form` needs besides: turns that let the draft model begin; none where it does not draft.
+std::vector<TurnKey> catch_up_turns(uint32_t max_replay_rows);
 
 } // namespace auspex

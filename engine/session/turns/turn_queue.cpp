@@ -90,7 +90,8 @@ Result<std::unique_ptr<Recording>> TurnQueue::record(const Turn& started) {
     const uint32_t regions = key.kind != TurnKind::copy ? most_regions(key.round.draft_len, key.slices > 0) : times_copies_ ? 1 : 0;
     const Buffer& times = turn_buffers_[started.number & 1].times;
     AUSPEX_TRY_ASSIGN(made, Recording::create(*device_, regions, times ? &times : nullptr));
-    record_with_kernels(*made, *kernels_, [&](Recorder& to) { record_turn(to, started); });
+    Recorder to = {*made, *kernels_};
+    record_turn(to, started);
     AUSPEX_TRY(made->finish());
     return made;
 }
@@ -102,6 +103,7 @@ Status TurnQueue::find_recording(Turn& turn) {
         turn.recording = found->second.get();
         return ok_status();
     }
+    if (!is_compiled(turn.key)) AUSPEX_TRY(kernels_->build(kernels_of(turn.key)));
     const uint64_t begun_ns = now_ns();
     AUSPEX_TRY_ASSIGN(made, record(turn));
     turn.recording_ms = static_cast<double>(now_ns() - begun_ns) * 1e-6;
@@ -111,15 +113,39 @@ Status TurnQueue::find_recording(Turn& turn) {
     return ok_status();
 }
 
+const std::vector<KernelId>& TurnQueue::kernels_of(const TurnKey& key) {
+    const auto [found, is_new] = needs_.try_emplace(key);
+    if (!is_new) return found->second;
+    Turn turn;
+    turn.key = key;
+    turn.copies = [](Recording&) {};
+    name_kernels(*kernels_, [&](Recorder& to) { record_turn(to, turn); }, found->second);
+    return found->second;
+}
+
 Status TurnQueue::prepare(std::span<const TurnKey> keys) {
     std::vector<KernelId> names;
     for (const TurnKey& key : keys) {
-        Turn turn;
-        turn.key = key;
-        turn.copies = [](Recording&) {};
-        name_kernels(*kernels_, [&](Recorder& to) { record_turn(to, turn); }, names);
+        if (is_compiled(key)) continue;
+        const std::vector<KernelId>& needed = kernels_of(key);
+        names.insert(names.end(), needed.begin(), needed.end());
     }
-    return kernels_->build(names);
+    return kernels_->build(names, true);
+}
+
+Status TurnQueue::prepare_later(std::span<const TurnKey> keys) {
+    for (const TurnKey& key : keys)
+        if (!is_compiled(key)) AUSPEX_TRY(kernels_->build_later(kernels_of(key)));
+    return ok_status();
+}
+
+bool TurnQueue::is_compiled(const TurnKey& key) {
+    if (compiled_.contains(key)) return true;
+    const std::vector<KernelId>& needed = kernels_of(key);
+    if (!std::all_of(needed.begin(), needed.end(), [&](const KernelId& id) { return kernels_->has(id); })) return false;
+    needs_.erase(key);
+    compiled_.insert(key);
+    return true;
 }
 
 void TurnQueue::start(const TurnKey& key, std::vector<TurnEntry> entries, std::function<void(Recording&)> copies) {

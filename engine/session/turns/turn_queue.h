@@ -10,6 +10,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 
 namespace auspex {
 
@@ -40,7 +41,7 @@ struct Turn {
     Recording* recording = nullptr;         // null until the first submission is tried
     std::unique_ptr<Recording> once;        // copies are recorded for one use
     uint32_t next_segment = 0;
-    double recording_ms = 0; // host: until it was recorded; 0: replayed
+    double recording_ms = 0; // host: until it was recorded, without what was compiled for it; 0: replayed
     double draft_ms = -1, verify_ms = -1, accept_ms = -1; // GPU; < 0: not available
     std::vector<Recording::RegionTime> regions = {};      // of copies none unless those are timed
     uint64_t begun_ns = 0, submitted_ns = 0, done_ns = 0; // host's clock: first submission; all submitted; seen to be complete
@@ -66,6 +67,13 @@ class TurnQueue {
 
     // Compiles what such turns need.
     Status prepare(std::span<const TurnKey> keys);
+    // Lets background threads compile what such turns need, the first ones first.
+    Status prepare_later(std::span<const TurnKey> keys);
+    // Whether such a turn would start without compiling; and whether the next turn would without being recorded.
+    bool is_compiled(const TurnKey& key);
+    bool is_compiling() const { return kernels_->is_building(); } // in the background
+    Status adopt_compiled() { return kernels_->adopt(); }         // of what is
+    bool is_recorded(const TurnKey& key) const { return recordings_[next_number_ & 1].contains(key); }
     // Starts a turn; its buffers are filled. Copies are recorded between the commands and the end of the segment.
     // Cannot fail: what the turn is made of already counts as done.
     void start(const TurnKey& key, std::vector<TurnEntry> entries, std::function<void(Recording&)> copies = {});
@@ -83,6 +91,7 @@ class TurnQueue {
     TurnQueue(Device& device, KernelLibrary& kernels, RoundModels models, const RoundBuffers& buffers, double max_submission_ms)
         : device_(&device), kernels_(&kernels), models_(models), buffers_(&buffers), max_submission_ms_(max_submission_ms) {}
     static bool is_submitted(const Turn& turn) { return turn.recording && turn.next_segment == turn.recording->n_segments(); }
+    const std::vector<KernelId>& kernels_of(const TurnKey& key);
     Status find_recording(Turn& turn);
     Result<std::unique_ptr<Recording>> record(const Turn& turn);
     void record_turn(Recorder& to, const Turn& turn) const;
@@ -99,6 +108,8 @@ class TurnQueue {
     Buffer replay_rows_, replay_counts_; // scratch of replays: (max_replay_rows) Row, 3 uint
     VkFence fences_[2] = {VK_NULL_HANDLE, VK_NULL_HANDLE};
     std::map<TurnKey, std::unique_ptr<Recording>> recordings_[2];
+    std::map<TurnKey, std::vector<KernelId>> needs_; // of turns that were asked about
+    std::set<TurnKey> compiled_;                     // of those
     std::map<TurnKey, std::vector<double>> segment_ms_; // smoothed; < 0: unknown
     std::deque<Turn> in_flight_;
     uint64_t next_number_ = 1;

@@ -1,8 +1,9 @@
 /* Auspex: speculative decoding of Llama pairs on any Vulkan GPU. The stable C interface; C99, no Vulkan types.
  *
  * Rules that hold for every function
- *   Threads    One thread at a time per engine; different engines are independent. The library makes no thread,
- *              but for those that compile_threads allows, and none of these outlives the call.
+ *   Threads    One thread at a time per engine; different engines are independent. The library makes no thread but for
+ *              those that compile_threads allows, none of which outlives the call, and those that background_threads
+ *              allows, none of which outlives the engine. No callback is called on either.
  *   Status     Negative is an error, zero or positive is fine. After an error the object it was asked of is unchanged,
  *              unless said otherwise. AUSPEX_ERROR_DEVICE_LOST is sticky: only destroy calls make sense afterwards.
  *   Structs    Begin with {type, size, next}; fill with auspex_…_init(&desc, sizeof desc), then set what differs.
@@ -40,7 +41,8 @@ extern "C" {
 #define AUSPEX_MAX_DRAFT_LEN 15u
 
 /** draft_len that the engine chooses anew for every round, from what rounds cost on this device and how many drafts this
- *  sequence's target accepted so far; 0, plain decoding, where that is expected to be faster. */
+ *  sequence's target accepted so far; 0, plain decoding, where that is expected to be faster. Only rounds whose shaders are
+ *  compiled are chosen: by auspex_engine_prepare, by earlier sequences that asked for a number of drafts, or by background_threads. */
 #define AUSPEX_DRAFT_LEN_AUTO 0xffffffffu
 
 /** Token biases that a sequence may have. */
@@ -165,6 +167,9 @@ typedef struct auspex_engine_desc {
     uint32_t compile_threads;     /* that a call may take while it compiles shaders, its own among them, ≤ 256; default 1 */
     uint32_t max_submission_ms;   /* predicted GPU time of one submission, as far as one stage is that short, so that no watchdog ends it and
                                      others get their turn; default 100, 0: no bound. Changes no text */
+    uint32_t background_threads;  /* that compile shaders between calls, ≤ 16; default 0. They call vkCreateShaderModule and
+                                     vkCreateComputePipelines and, on an llvmpipe device that the engine made itself, use a VkDevice of their own;
+                                     what they finish is taken over, logged and saved inside later calls */
 } auspex_engine_desc;
 
 /** INVALID_ARGUMENT when size is smaller than a header. Any thread. */
@@ -173,7 +178,8 @@ AUSPEX_API auspex_status auspex_engine_desc_init(auspex_engine_desc* desc, size_
 /** Opens the device, loads both models (which must share a vocabulary; rows of padding behind it are left out), reserves caches. Waits for uploads. *engine is NULL on error. Any thread. */
 AUSPEX_API auspex_status auspex_engine_create(const auspex_engine_desc* desc, auspex_engine** engine);
 
-/** Waits for the GPU work under way, then frees everything. NULL is allowed. */
+/** Waits for the GPU work under way and for the pipelines that background threads are just compiling, not for those they have not
+ *  begun; then frees everything. NULL is allowed. */
 AUSPEX_API void auspex_engine_destroy(auspex_engine* engine);
 
 typedef struct auspex_engine_info {
@@ -205,8 +211,9 @@ typedef struct auspex_step_result {
 AUSPEX_API auspex_status auspex_step_result_init(auspex_step_result* result, size_t size);
 
 /** Reads what the GPU has finished, then submits the next work: at most gpu_budget_us of predicted GPU time (at least
- *  one segment when nothing is under way; 0 means no bound). Never waits for the GPU; the first work of a kind compiles its
- *  shaders here, unless auspex_engine_prepare did. result may be NULL.
+ *  one segment when nothing is under way; 0 means no bound). Never waits for the GPU; prompts, plain rounds, a draft_len that
+ *  was asked for by number and transforms compile their shaders here when they are first needed, unless auspex_engine_prepare did.
+ *  result may be NULL.
  *  AUSPEX_PENDING: work is under way; AUSPEX_FINISHED: every sequence is finished and read. */
 AUSPEX_API auspex_status auspex_engine_step(auspex_engine* engine, uint32_t gpu_budget_us, auspex_step_result* result);
 
@@ -320,7 +327,8 @@ AUSPEX_API auspex_status auspex_sequence_desc_init(auspex_sequence_desc* desc, s
 
 /** For a loading screen: compiles the shaders that sequences with desc's sampling and drafting will need, at any draft_len up
  *  to theirs, however many share their rounds, so that auspex_engine_step compiles none for them. Drivers without a cache of
- *  their own may take seconds; cache_folder keeps the result. desc's prompt may be empty. Never waits for the GPU.
+ *  their own may take seconds; cache_folder keeps the result. desc's prompt may be empty. Waits for background threads where they
+ *  compile the same, never for the GPU.
  *  INVALID_ARGUMENT: as auspex_sequence_create; OUT_OF_HOST_MEMORY, OUT_OF_DEVICE_MEMORY: what was compiled stays, try again. */
 AUSPEX_API auspex_status auspex_engine_prepare(auspex_engine* engine, const auspex_sequence_desc* desc);
 

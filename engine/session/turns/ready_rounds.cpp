@@ -1,0 +1,45 @@
+// Asks the queue of turns, which knows what is compiled and recorded.
+#include "session/turns/ready_rounds.h"
+
+#include <algorithm>
+
+namespace auspex {
+
+namespace {
+constexpr uint32_t kShortDrafts = 4;
+} // namespace
+
+void ReadyRounds::begin_choice() {
+    records_idle_ = refused_;
+    refused_ = false;
+}
+
+bool ReadyRounds::is_ready(const RoundForm& form) {
+    if (form.model_drafts)
+        for (const TurnKey& key : catch_up_turns(limits_.max_replay_rows))
+            if (!turns_->is_compiled(key)) return false;
+    const TurnKey round = {.kind = TurnKind::round, .round = form};
+    if (!turns_->is_compiled(round)) return false;
+    if (records_idle_ || !turns_->idle() || turns_->is_recorded(round)) return true;
+    refused_ = true;
+    return false;
+}
+
+Status ReadyRounds::ask_for(RoundForm form, bool by_model, bool by_others, uint32_t draft_len) {
+    by_model = by_model && has_draft_;
+    if (!(by_model || by_others) || turns_->is_compiling()) return ok_status();
+    uint32_t& asked = asked_[{form, by_model, by_others}];
+    if (asked == limits_.max_draft_len || (asked > 0 && draft_len < kShortDrafts)) return ok_status();
+    std::vector<TurnKey> keys;
+    if (by_model && asked == 0) keys = catch_up_turns(limits_.max_replay_rows);
+    const uint32_t shortest = asked + 1;
+    asked = asked == 0 ? std::min(kShortDrafts, limits_.max_draft_len) : limits_.max_draft_len;
+    for (const bool model_drafts : {true, false}) {
+        if (!(model_drafts ? by_model : by_others)) continue;
+        form.model_drafts = model_drafts;
+        for (form.draft_len = shortest; form.draft_len <= asked; ++form.draft_len) keys.push_back({.kind = TurnKind::round, .round = form});
+    }
+    return turns_->prepare_later(keys);
+}
+
+} // namespace auspex
