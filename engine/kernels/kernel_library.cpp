@@ -42,6 +42,7 @@ Result<std::unique_ptr<KernelLibrary>> KernelLibrary::create(Device& device, con
 }
 
 KernelLibrary::~KernelLibrary() {
+    ends_ = true;
     background_.end();
     translators_.clear();
     pending_.clear();
@@ -104,7 +105,7 @@ void KernelLibrary::make_translators(uint32_t n) {
 
 void KernelLibrary::compile(Begun& begun, bool translates) noexcept {
     begun.compiled = begun.kernel->compile(begun.desc, cache_);
-    if (!translates || begun.compiled.result != VK_SUCCESS) return;
+    if (!translates || ends_ || begun.compiled.result != VK_SUCCESS) return;
     std::unique_ptr<Translator> translator;
     {
         const std::lock_guard lock(translators_mutex_);

@@ -7,6 +7,7 @@
 #include "kernels/translator.h"
 #include "kernels/tuning.h"
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -100,6 +101,7 @@ class KernelLibrary {
     std::vector<std::unique_ptr<Translator>> translators_;   // that are idle
     uint32_t n_translators_ = 0;                             // made
     std::mutex translators_mutex_;
+    std::atomic<bool> ends_ = false; // what has begun need not be translated any more
     Background background_;                                  // goes first: its threads use the rest
 };
 

@@ -112,6 +112,7 @@ TEST(CApiEngine, WrongDescriptionsGiveNoEngine) {
              {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_engine_desc& d) { d.cache_type = static_cast<auspex_cache_type>(77); }},
              {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_engine_desc& d) { d.compile_threads = 0; }},
              {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_engine_desc& d) { d.compile_threads = 257; }},
+             {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_engine_desc& d) { d.background_threads = 17; }},
              {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_engine_desc& d) { d.tuning = static_cast<auspex_tuning>(2); }},
              {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_engine_desc& d) { d.draft_weights = static_cast<auspex_weight_type>(77); }}}) {
         Log log;

@@ -15,7 +15,8 @@
 //     Proposals that a search finds are never probed: in every round, whoever drafts, the first of them is held against the
 //     token that came. Single ones that would have won since the last wrong one are worth a little besides the account.
 //  5. Rows that the draft model's cache lacks cost a catch-up. It is part of the account's charge until the pair's long
-//     run (or this text) is known well; from then on it is an investment, written off over the tokens it serves.
+//     run (or this text) is known well; from then on it is an investment, written off over the tokens it serves. Where drafts
+//     had to wait for their shaders (7) the first one is no charge either, as long as it is small beside the tokens to come.
 //  6. Nothing is drafted before two plain rounds were timed or stored costs were found: ratios need their denominator.
 //     Two plain rounds among every 64 or more that draft keep it fresh.
 //  7. Only rounds that are ready are chosen: others wait for their shaders. What recording a shape takes is charged to the
@@ -39,6 +40,7 @@ constexpr uint32_t kFirstPause = 8, kLongestPause = 256, kProbeRounds = 2;
 constexpr uint32_t kGoodRun = 32;        // rounds, after which earlier failures are forgotten
 constexpr double kKnownDrafts = 20;      // tested in this text: its own word is enough
 constexpr uint32_t kWriteOffTokens = 64; // over which a catch-up is written off, or its own length if that is more
+constexpr double kLateCatchUp = 0.03;    // of the tokens to come: what the first one may cost besides, where drafts waited for their shaders
 constexpr double kBestAlpha = 0.95;      // that a probe could find
 constexpr double kKnownAccount = 5;      // tokens: of a sequence of a pair that usually wins
 constexpr double kMaxForetold = 1.5;     // tokens: of two rounds with two proposals each
@@ -58,7 +60,8 @@ bool SpeculationPolicy::is_trusted(const SequenceSpeculation& state) const {
 double SpeculationPolicy::catch_up_loss(const SpeculatingSequence& sequence, double token_ms, bool is_probe) const {
     if (!sequence.choice.catch_up || sequence.state->catching_up) return 0;
     if (is_trusted(*sequence.state) && !is_probe) return 0;
-    return costs_.catch_up_ms(sequence.lag_rows) / token_ms;
+    const double loss = costs_.catch_up_ms(sequence.lag_rows) / token_ms;
+    return sequence.state->is_late && loss <= std::min(kMaxAccount, kLateCatchUp * sequence.tokens_left) ? 0 : loss;
 }
 
 // Drafts grow with those that this text accepted, whatever other texts did: its first round may fail.
@@ -190,7 +193,7 @@ SpeculationPolicy::Candidate SpeculationPolicy::choose(Group group, const RoundS
             const Candidate candidate = evaluate(group, base, model, draft_len, &plain, false);
             if (candidate.n_drafting == 0) continue;
             const bool is_current = model == last_model_ && draft_len == last_draft_len_;
-            const double score = candidate.rate() * (is_current ? kChange : 1) / (is_recorded(candidate.shape) ? 1 : kChange);
+            const double score = candidate.rate() * (is_current ? kChange : 1) / (begun_.contains(candidate.shape) ? 1 : kChange);
             if (score <= best_score) continue;
             if (!can_start(candidate)) {
                 awaits_compiling = true;
@@ -200,7 +203,6 @@ SpeculationPolicy::Candidate SpeculationPolicy::choose(Group group, const RoundS
             best_score = score;
         }
     }
-    for (SpeculatingSequence& sequence : group) sequence.state->awaits_compiling = awaits_compiling && best.n_drafting == 0;
     is_probe = best.n_drafting == 0;
     const Candidate drafting = evaluate(group, base, is_probe || best.model, is_probe ? 1 : best.draft_len, &plain, is_probe);
     const auto spends_savings = [](const SpeculatingSequence& sequence) { return sequence.state->spends_savings; };
@@ -211,9 +213,10 @@ SpeculationPolicy::Candidate SpeculationPolicy::choose(Group group, const RoundS
     const bool is_saved_for = is_probe &&
                               (long_run_.savings >= probe_savings_ || std::any_of(group.begin(), group.end(), spends_savings)) &&
                               could_win(group, plain, drafting, untaught_);
-    const bool wins = drafting.n_drafting > 0 && can_start(drafting) && (!is_probe || is_saved_for || could_win(group, plain, drafting, costs_));
-    if (wins) return drafting;
+    const bool wins = drafting.n_drafting > 0 && (!is_probe || is_saved_for || could_win(group, plain, drafting, costs_));
+    if (wins && can_start(drafting)) return drafting;
     is_probe = false;
+    for (SpeculatingSequence& sequence : group) sequence.state->is_late |= awaits_compiling || wins;
     return plain;
 }
 
@@ -278,8 +281,9 @@ void SpeculationPolicy::commit(Group group, const Candidate& chosen, const Candi
             long_run_.savings = 0;
             state.spends_savings = true;
         }
+        const double loss = choice.catch_up && choice.is_automatic ? catch_up_loss(sequence, token_ms, is_probe) : 0;
+        state.is_late = choice.draft_len == 0 && state.is_late;
         if (choice.catch_up) { // no round yet
-            const double loss = choice.is_automatic ? catch_up_loss(sequence, token_ms, is_probe) : 0;
             state.account -= loss;
             long_run_.savings = std::max(0.0, long_run_.savings - loss);
             if (!state.catching_up) state.predicted_plain_tokens += costs_.catch_up_ms(sequence.lag_rows) / plain_ms;
@@ -363,7 +367,7 @@ SpeculationPolicy::Summary SpeculationPolicy::summary(const SequenceSpeculation&
     if (source == static_cast<size_t>(DraftSource::none)) {
         const double needed = costs_.c() + costs_.v(2) - 1; // of one draft: what it costs more than it can give
         if (needed >= kBestAlpha) say("plain: a draft costs too much (c %.2f, v(2) %.2f)", costs_.c(), costs_.v(2));
-        else if (state.awaits_compiling) say("%s", "plain: the shaders of drafts were not compiled yet");
+        else if (state.is_late) say("%s", "plain: the shaders of drafts were not compiled yet");
         else if (estimator.evidence(DraftClass::model) > 0 && alpha < needed) say("plain: drafts accepted too rarely (α %.2f)", alpha);
         else if (estimator.evidence(DraftClass::model) > 0) say("plain: drafts did not pay (α %.2f, c %.2f, v(2) %.2f)", alpha, costs_.c(), costs_.v(2));
         else say("%s", "plain: no draft was worth a try");

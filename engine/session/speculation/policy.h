@@ -35,7 +35,7 @@ struct SequenceSpeculation {
     double charge = 0;     // of the last round that drafted, in tokens
     uint32_t n_tokens = 0; // given by rounds that were read
     bool began = false, catching_up = false;
-    bool awaits_compiling = false; // a round with drafts would have been run, had its shaders been there
+    bool is_late = false; // a round with drafts would have been run, had its shaders been there, and none was since
     bool spends_savings = false; // on the probe under way
     struct Pause { // of one class of drafts, in rounds without it
         uint32_t left = 0, next = 0;
