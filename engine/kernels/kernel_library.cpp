@@ -157,12 +157,24 @@ Status KernelLibrary::build_later(std::span<const KernelId> ids) {
     for (const KernelId& id : ids) {
         Variant variant = variant_of(id);
         if (kernels_.contains(variant.key) || pending_.contains(variant.key) || failed_.contains(variant.key)) continue;
-        AUSPEX_TRY_ASSIGN(begun, begin(id, std::move(variant)));
-        Begun* const compiled = begun.get();
-        begun->job = background_.add([this, compiled] { compile(*compiled, true); });
-        if (begun->job == 0) return ok_status(); // no thread could be had
-        pending_.emplace(compiled->variant.key, std::move(begun));
+        const std::string key = variant.key;
+        auto begun = begin(id, std::move(variant));
+        if (!begun.ok()) {
+            AUSPEX_TRY(give_up(key, begun.status()));
+            continue;
+        }
+        Begun* const compiled = begun.value().get();
+        compiled->job = background_.add([this, compiled] { compile(*compiled, true); });
+        if (compiled->job == 0) return ok_status(); // no thread could be had
+        pending_.emplace(key, std::move(begun).value());
     }
+    return ok_status();
+}
+
+Status KernelLibrary::give_up(const std::string& key, const Status& status) {
+    if (device_->lost()) return status;
+    failed_.insert(key);
+    device_->log(LogLevel::warning, status.message() + "; rounds that need it are not chosen");
     return ok_status();
 }
 
@@ -172,11 +184,7 @@ Status KernelLibrary::adopt() {
         if (!background_.is_done(one->second->job)) continue;
         const std::unique_ptr<Begun> begun = std::move(one->second);
         pending_.erase(one);
-        const Status finished = finish(*begun);
-        if (finished.ok()) continue;
-        if (device_->lost()) return finished;
-        failed_.insert(begun->variant.key);
-        device_->log(LogLevel::warning, finished.message() + "; rounds that need it are not chosen");
+        if (const Status finished = finish(*begun); !finished.ok()) AUSPEX_TRY(give_up(begun->variant.key, finished));
     }
     return ok_status();
 }

@@ -43,8 +43,8 @@ class KernelLibrary {
     // what would be left to the first dispatch, as background threads do it.
     Status build(std::span<const KernelId> ids, bool translates = false);
 
-    // Lets background threads build those that are missing, the first ones first; without such threads it does nothing. What one of
-    // them cannot build is logged once by adopt() and not tried again there; get() and build() do.
+    // Lets background threads build those that are missing, the first ones first; without such threads it does nothing. What they
+    // cannot build is logged once and not tried again there; get() and build() try. An error only where the device is lost.
     Status build_later(std::span<const KernelId> ids);
     // Takes over what background threads have built. An error only where the device is lost.
     Status adopt();
@@ -84,6 +84,7 @@ class KernelLibrary {
     Result<std::unique_ptr<Begun>> begin(const KernelId& id, Variant variant);
     void compile(Begun& begun, bool translates) noexcept; // on any thread
     Status finish(Begun& begun);
+    Status give_up(const std::string& key, const Status& status); // in the background
     // Before threads use so many at once.
     void make_translators(uint32_t n);
     KernelLibrary(Device& device, const Tuning& tuning) : device_(&device), tuning_(tuning) {

@@ -15,14 +15,19 @@ void ReadyRounds::begin_choice() {
 }
 
 bool ReadyRounds::is_ready(const RoundForm& form) {
-    if (form.model_drafts)
-        for (const TurnKey& key : catch_up_turns(limits_.max_replay_rows))
-            if (!turns_->is_compiled(key)) return false;
+    if (form.model_drafts && !draft_can_begin()) return false;
     const TurnKey round = {.kind = TurnKind::round, .round = form};
     if (!turns_->is_compiled(round)) return false;
     if (records_idle_ || !turns_->idle() || turns_->is_recorded(round)) return true;
     refused_ = true;
     return false;
+}
+
+bool ReadyRounds::draft_can_begin() {
+    if (draft_can_begin_) return true;
+    const std::vector<TurnKey> needed = catch_up_turns(limits_.max_replay_rows);
+    draft_can_begin_ = std::all_of(needed.begin(), needed.end(), [&](const TurnKey& key) { return turns_->is_compiled(key); });
+    return draft_can_begin_;
 }
 
 Status ReadyRounds::ask_for(RoundForm form, bool by_model, bool by_others, uint32_t draft_len) {

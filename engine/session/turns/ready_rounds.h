@@ -21,6 +21,7 @@ class ReadyRounds {
     Status ask_for(RoundForm form, bool by_model, bool by_others, uint32_t draft_len);
 
   private:
+    bool draft_can_begin(); // whatever it lacks
     TurnQueue* turns_;
     TurnLimits limits_;
     bool has_draft_;
@@ -30,7 +31,7 @@ class ReadyRounds {
         auto operator<=>(const Asked&) const = default;
     };
     std::map<Asked, uint32_t> asked_; // up to which draft_len
-    bool records_idle_ = false, refused_ = false;
+    bool records_idle_ = false, refused_ = false, draft_can_begin_ = false;
 };
 
 } // namespace auspex
