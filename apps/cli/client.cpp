@@ -221,6 +221,10 @@ void Client::score(const std::vector<uint32_t>& tokens, double* log_probs, const
     check(auspex_engine_score(engine_, tokens.data(), tokens.size(), log_probs, &options));
 }
 
+void Client::prepare(const auspex_sequence_desc& desc) {
+    check(auspex_engine_prepare(engine_, &desc));
+}
+
 auspex_sequence Client::create(const auspex_sequence_desc& desc) {
     auspex_sequence sequence{};
     check(auspex_sequence_create(engine_, &desc, &sequence));

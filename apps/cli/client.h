@@ -51,6 +51,7 @@ class Client {
     // log_probs: tokens.size() - 1 of them.
     void score(const std::vector<uint32_t>& tokens, double* log_probs, const auspex_score_options& options);
 
+    void prepare(const auspex_sequence_desc& desc);
     auspex_sequence create(const auspex_sequence_desc& desc);
     auspex_sequence fork(auspex_sequence source, const auspex_sequence_desc& desc);
     void append(auspex_sequence sequence, const auspex_sequence_desc& desc);
