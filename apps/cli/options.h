@@ -49,6 +49,7 @@ struct RunOptions {
     bool ignore_eos = false;
     std::optional<std::string> trace; // file for a trace of the run
     bool json = false;
+    bool may_demonstrate = false; // no flag was given, or --json alone
     ColorMode color = ColorMode::automatic;
 };
 

@@ -1,10 +1,11 @@
-// auspex run: what goes to which stream, the JSON object and its counting rules, prompts, seeds, stopping.
+// auspex run: what goes to which stream, the JSON object and its counting rules, prompts, seeds, stopping, the demonstration.
 #include "cli/cli_process.h"
 #include "model/file_fixtures.h"
 
 #include <auspex/auspex.h>
 
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <numeric>
 
@@ -85,6 +86,16 @@ void expect_counted_by_the_rules(const Json& run) {
     }
 }
 
+// A machine that has never run it: neither we nor Mesa, which looks for home elsewhere, have kept anything there.
+struct NewHome {
+    TempFolder folder;
+    std::string mesa = folder.file("mesa");
+    CliSetting setting = {.environment = {{"HOME", folder.path().c_str()},
+                                          {"XDG_CACHE_HOME", nullptr},
+                                          {"MESA_SHADER_CACHE_DIR", mesa.c_str()},
+                                          {"TERM", "xterm"}}};
+};
+
 } // namespace
 
 TEST(CliRun, TellsAStoryWithoutAnyFlag) {
@@ -103,7 +114,9 @@ TEST(CliRun, JsonHasItsKeysInOrder) {
     const Json run = run_cli_json({"run", "-n", "16"});
     using Keys = std::vector<std::string>;
     EXPECT_EQ(keys_of(run),
-              (Keys{"schema", "device", "model", "seed", "prompt_tokens", "completions", "timings", "speculation"}));
+              (Keys{"schema", "device", "model", "seed", "prompt_tokens", "completions", "timings", "speculation",
+                    "demonstration"}));
+    EXPECT_TRUE(run["demonstration"].is_null()) << "a flag was given";
     EXPECT_EQ(run["schema"], 1);
     EXPECT_EQ(keys_of(run["device"]), (Keys{"name", "driver", "api_version", "memory_bytes"}));
     EXPECT_EQ(keys_of(run["model"]), (Keys{"target", "draft"}));
@@ -247,6 +260,63 @@ TEST(CliRun, ShorterRunIsAPrefix) {
     auto longer = tokens_of(run_cli_json({"run", "-n", "30"}));
     longer.resize(shorter.size());
     EXPECT_EQ(shorter, longer);
+}
+
+TEST(CliDemonstration, FirstRunAndSecondRunTellOneStory) {
+    const NewHome home;
+    const Json plain = run_cli_json({"run", "--no-draft"});
+    for (const char* time : {"first", "second"}) {
+        SCOPED_TRACE(time);
+        const Json run = run_cli_json({"run"}, home.setting);
+        expect_counted_by_the_rules(run);
+        const Json& demonstration = run["demonstration"];
+        ASSERT_EQ(keys_of(demonstration), (std::vector<std::string>{"plain_per_second", "speedup", "equal"}));
+        EXPECT_EQ(demonstration["equal"], true);
+        EXPECT_GT(demonstration["plain_per_second"], 0.0);
+        EXPECT_NEAR(demonstration["speedup"].get<double>() * demonstration["plain_per_second"].get<double>(),
+                    run["timings"]["predicted_per_second"].get<double>(), 1e-6)
+            << "both speeds are of generation alone";
+        EXPECT_EQ(run["completions"], plain["completions"]);
+    }
+    EXPECT_TRUE(std::filesystem::exists(home.folder.file(".cache/auspex"))) << "what the first run learnt";
+}
+
+TEST(CliDemonstration, SaysInOneLineWhatDraftsDid) {
+    const CliResult result = run_cli({"run"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    const size_t last = result.err.rfind('\n', result.err.size() - 2) + 1;
+    const std::string line = result.err.substr(last);
+    EXPECT_LE(line.size(), 81u) << line;
+    EXPECT_NE(line.find("both texts are equal bit for bit."), std::string::npos) << line;
+    const bool has_drafts = result.err.find("\n             0 drafted") == std::string::npos;
+    EXPECT_EQ(line.find("Drafts made the story"), has_drafts ? 0 : std::string::npos) << result.err;
+    EXPECT_EQ(line.find("Nothing was drafted"), has_drafts ? std::string::npos : 0) << result.err;
+    EXPECT_NE(result.err.find("the same story without drafts: "), std::string::npos) << result.err;
+    const std::string story = run_cli_json({"run", "--no-draft"})["completions"][0]["text"];
+    EXPECT_EQ(result.out, story + "\n") << "it is told once";
+}
+
+TEST(CliDemonstration, NeedsThatNothingElseIsAsked) {
+    for (const std::vector<std::string>& flags : {std::vector<std::string>{"-n", "256"}, {"-p", kPrompt}, {"--color", "never"}}) {
+        std::vector<std::string> arguments = {"run"};
+        arguments.insert(arguments.end(), flags.begin(), flags.end());
+        EXPECT_EQ(run_cli(arguments).err.find("bit for bit"), std::string::npos) << flags[0];
+        EXPECT_TRUE(run_cli_json(arguments)["demonstration"].is_null()) << flags[0];
+    }
+    EXPECT_TRUE(run_cli_json({"run"}, {.input = kPrompt, .has_input = true})["demonstration"].is_null());
+}
+
+TEST(CliDemonstration, CtrlCEndsIt) {
+    const CliResult told = run_cli({"run"}, {.n_interrupts = 1});
+    EXPECT_EQ(told.exit_code, kInterrupted) << told.err;
+    EXPECT_EQ(told.err.find("bit for bit"), std::string::npos) << told.err;
+
+    const NewHome home; // where compiling takes its time
+    CliTerminalSession terminal({"run"}, home.setting);
+    ASSERT_TRUE(terminal.wait_for("preparing [")) << terminal.shown();
+    terminal.type("\x03");
+    EXPECT_EQ(terminal.exit_code(), kInterrupted);
+    EXPECT_EQ(terminal.shown().find("Once upon"), std::string::npos) << terminal.shown();
 }
 
 TEST(CliRun, StopsWhenTheContextIsFull) {

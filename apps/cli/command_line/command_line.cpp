@@ -74,7 +74,7 @@ struct Parsed {
 
 void declare_commands(CLI::App& root, Parsed& parsed) {
     Shared& shared = parsed.shared;
-    declare_run(*root.add_subcommand("run", "Complete a prompt; without any flag, tell a story"), parsed.run, shared);
+    declare_run(*root.add_subcommand("run", "Complete a prompt; without any flag, tell a story with and without drafts"), parsed.run, shared);
     declare_chat(*root.add_subcommand("chat", "Talk with a model"), parsed.chat, shared);
     declare_bench(*root.add_subcommand("bench", "Compare speculative with plain decoding"), parsed.bench, shared);
     declare_info(*root.add_subcommand("info", "List the devices, describe a model"), parsed.info, shared);
@@ -96,7 +96,7 @@ Command chosen_command(const CLI::App& root, Parsed& parsed) {
     const Shared& shared = parsed.shared;
     const auto chosen = root.get_subcommands();
     const std::string name = chosen.empty() ? "" : chosen.front()->get_name();
-    if (name == "run") return completed(parsed.run, shared);
+    if (name == "run") return completed(parsed.run, shared, GivenFlags(*chosen.front()));
     if (name == "chat") return completed(parsed.chat, shared);
     if (name == "bench") return completed(parsed.bench, shared, GivenFlags(*chosen.front()));
     if (name == "info") return completed(parsed.info, shared);

@@ -204,6 +204,11 @@ void add_color(CLI::App& app, ColorMode& target) {
         target, {{"auto", ColorMode::automatic}, {"always", ColorMode::always}, {"never", ColorMode::never}});
 }
 
+bool GivenFlags::has_none_but(const char* name) const {
+    const auto given = app_.get_options([](const CLI::Option* option) { return option->count() > 0; });
+    return std::all_of(given.begin(), given.end(), [&](const CLI::Option* option) { return option == app_.get_option(name); });
+}
+
 std::string bundled_model(const char* name) {
     const std::string folder = executable_folder() + "/../share/auspex/pair/" + name;
     if (!is_folder(folder))

@@ -73,6 +73,7 @@ class GivenFlags {
   public:
     explicit GivenFlags(const CLI::App& app) : app_(app) {}
     bool has(const char* name) const { return app_.count(name) > 0; }
+    bool has_none_but(const char* name) const; // whether that is there, too, or not
 
   private:
     const CLI::App& app_;
@@ -121,7 +122,7 @@ void choose_models(const Shared& shared, const DraftNeed& need, bool has_target_
 void declare_run(CLI::App& app, RunOptions& options, Shared& shared);
 void declare_chat(CLI::App& app, ChatOptions& options, Shared& shared);
 void declare_bench(CLI::App& app, BenchOptions& options, Shared& shared);
-void complete(RunOptions& options, const Shared& shared);
+void complete(RunOptions& options, const Shared& shared, const GivenFlags& given);
 void complete(ChatOptions& options, const Shared& shared);
 void complete(BenchOptions& options, const Shared& shared, const GivenFlags& given);
 // … and those that look at models and text (tools.cpp).

@@ -9,6 +9,7 @@ namespace {
 
 constexpr const char* kRunExamples = "Examples:\n"
                                      "  auspex run\n"
+                                     "  auspex run --chat -p \"Tell me a story about a fox named Ruby.\"\n"
                                      "  auspex run -p \"Once upon a time\" --temp 0.8 -s 7 --draft-len 6\n"
                                      "  auspex run -m llama-3b -md llama-1b -f prompt.txt -n 512\n"
                                      "  auspex run -m llama-3b -f code.txt --drafter ngram --stop \"###\"\n"
@@ -26,6 +27,7 @@ constexpr const char* kChatNotes =
     "  /exit                   leave, as Ctrl-D\n"
     "Ctrl-C stops the answer; at the prompt, or twice within two seconds, it leaves.\n\n"
     "Examples:\n"
+    "  auspex chat\n"
     "  auspex chat -m llama-3b-instruct -md llama-1b-instruct --draft-quant q4_0\n"
     "  auspex chat -m model.gguf --system \"Answer briefly.\" --temp 0.7\n"
     "  echo \"Who was Apollo?\" | auspex chat -m model.gguf\n\n";
@@ -112,7 +114,7 @@ void declare_run(CLI::App& app, RunOptions& options, Shared& shared) {
     begin_group(app, "Prompt");
     add_prompt(app, options.prompt,
                "Prompt. Without -p, -f and --tokens it is read from stdin when that is a pipe or file, else it is a "
-               "built-in beginning of a story");
+               "built-in beginning of a story. Without any flag but --json that is told again without drafts, to compare");
     app.add_flag("--chat", options.is_chat, "The prompt is what a user says: lay it out as the model's chat template");
     add_chat_format(app, options.format);
     add_sampling(app, options.sampling);
@@ -234,7 +236,8 @@ void declare_bench(CLI::App& app, BenchOptions& options, Shared& shared) {
     app.footer(std::string(kBenchExamples) + kExitCodes);
 }
 
-void complete(RunOptions& options, const Shared& shared) {
+void complete(RunOptions& options, const Shared& shared, const GivenFlags& given) {
+    options.may_demonstrate = given.has_none_but("--json");
     check_prompt(options.prompt);
     const ChatFormat& format = options.format;
     if (!options.is_chat && (format.system || !format.template_name.empty() || format.date))

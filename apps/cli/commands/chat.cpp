@@ -20,7 +20,7 @@ constexpr const char* kHelp =
     "/reset                  begin a new conversation\n"
     "/stats                  what the conversation took so far\n"
     "/set                    show the settings\n"
-    "/set n N                tokens of an answer at most; -1: until the context is full\n"
+    "/set n N                tokens of an answer at most; -1: as the context allows\n"
     "/set seed SEED          -1: a random one\n"
     "/set stop TEXT          text that ends an answer; nothing behind it: none\n"
     "/set NAME VALUE         a flag without its dashes: temp, top-k, top-p, min-p,\n"
@@ -28,7 +28,8 @@ constexpr const char* kHelp =
     "                        drafter, draft-len, ngram-max, acceptance or lenience\n"
     "/set system TEXT        system message, before the first turn\n"
     "/exit                   leave, as Ctrl-D\n"
-    "A line that ends in \\ goes on in the next; one that begins with a space is no command.\n"
+    "A line that ends in \\ goes on in the next; one that begins with a space is no\n"
+    "command.\n"
     "Ctrl-C stops the answer; at the prompt, or twice within two seconds, it leaves.\n";
 
 struct Word {
@@ -49,7 +50,7 @@ class Chat {
         : client_(client), options_(options), conversation_(client, options.format), seed_(next_seed()) {}
 
     int converse() {
-        if (is_interactive_) note("/help lists the commands; Ctrl-C stops an answer, Ctrl-D leaves");
+        if (is_interactive_) greet();
         while (!has_left_) {
             std::string turn;
             switch (read_turn(turn)) {
@@ -65,6 +66,14 @@ class Chat {
     }
 
   private:
+    void greet() const {
+        if (options_.models.is_bundled_pair) {
+            note("no model was named: the small one that comes with Auspex tells stories");
+            note("try: Tell me a story about a fox named Ruby.");
+        }
+        note("/help lists the commands; Ctrl-C stops an answer, Ctrl-D leaves");
+    }
+
     // One line, or several that end in a backslash.
     LineReader::End read_turn(std::string& turn) {
         for (std::string line;;) {

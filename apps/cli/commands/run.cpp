@@ -1,5 +1,5 @@
 // auspex run: completes a prompt, shows the text as it comes, then what it took.
-#include "cli/output/report.h"
+#include "cli/commands/demonstration.h"
 #include "cli/prompt.h"
 #include "cli/terminal.h"
 
@@ -187,6 +187,8 @@ int run(const RunOptions& options) {
 
     {
         const InterruptGuard guard;
+        const bool demonstrates = options.may_demonstrate && !input_is_handed_over();
+        if (demonstrates && !prepare_demonstration(client, report)) return kExitInterrupted;
         if (options.json) {
             Generation(client, report, nullptr).run();
         } else {
@@ -195,12 +197,14 @@ int run(const RunOptions& options) {
             Generation(client, report, &printer).run();
             printer.finish(!options.sampling.is_plain());
         }
+        if (demonstrates) report.demonstration = tell_without_drafts(client, report);
     }
     if (trace) trace->finish();
     if (options.json)
         print_json(report);
     else
         print_summary(report);
+    if (report.demonstration) check_equal(*report.demonstration);
     return interrupted() ? kExitInterrupted : kExitOk;
 }
 

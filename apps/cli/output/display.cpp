@@ -102,6 +102,21 @@ void print_plan(const auspex_memory_plan& plan) {
     print_field("device", format_bytes(plan.device_free_bytes) + " free of " + format_bytes(plan.device_bytes));
 }
 
+// Whether drafts paid, and that they changed nothing.
+std::string verdict(const RunReport& report, const Demonstration& demonstration) {
+    constexpr double as_fast = 0.995; // 1.00 where it is printed
+    const std::optional<double>& speedup = demonstration.speedup;
+    std::string text = report.speculation.draft_n == 0 ? "Nothing was drafted, so nothing came faster"
+                       : !speedup                      ? "Nobody knows how fast the stories came"
+                       : *speedup < as_fast            ? format("Drafts made the story slower, %.2f times", *speedup)
+                                                       : format("Drafts made the story %.2f times as fast", *speedup);
+    if (demonstration.first_difference)
+        text += format("; the texts DIFFER from token %zu on.", *demonstration.first_difference + 1);
+    else
+        text += "; both texts are equal bit for bit.";
+    return text;
+}
+
 } // namespace
 
 std::optional<double> mean_nll(const std::vector<double>& log_probs) {
@@ -158,6 +173,9 @@ void print_summary(const RunReport& report) {
     if (sampling.temperature > 0.0 && sampling.draft_len == AUSPEX_DRAFT_LEN_AUTO && sampling.drafter != AUSPEX_DRAFTER_NONE &&
         sampling.acceptance == AUSPEX_ACCEPT_REJECTION)
         print_line("", "to repeat a seed's text: --acceptance coupled, or a fixed --draft-len");
+    if (!report.demonstration) return;
+    print_line("plain", "the same story without drafts: " + number(report.demonstration->plain_per_second) + " tok/s");
+    std::fprintf(stderr, "%s\n", verdict(report, *report.demonstration).c_str());
 }
 
 void print_table(const BenchReport& report) {

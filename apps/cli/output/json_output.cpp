@@ -82,6 +82,12 @@ Json speculation_json(const RunReport& report) {
     return json;
 }
 
+Json demonstration_json(const Demonstration& demonstration) {
+    return {{"plain_per_second", or_null(demonstration.plain_per_second)},
+            {"speedup", or_null(demonstration.speedup)},
+            {"equal", !demonstration.first_difference}};
+}
+
 } // namespace
 
 void print_json(const RunReport& report) {
@@ -107,6 +113,7 @@ void print_json(const RunReport& report) {
         {"draft_n_accepted", report.speculation.draft_n_accepted},
         {"first_token_ms", or_null(report.first_token_ms)}};
     json["speculation"] = speculation_json(report);
+    json["demonstration"] = report.demonstration ? demonstration_json(*report.demonstration) : Json();
     print(json);
 }
 

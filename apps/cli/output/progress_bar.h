@@ -13,12 +13,11 @@ class ProgressBar {
     ProgressBar(const ProgressBar&) = delete;
     ProgressBar& operator=(const ProgressBar&) = delete;
 
+    void draw(float fraction); // 0…1
     // For the library; user_data is the bar.
     static void callback(void* user_data, float fraction) { static_cast<ProgressBar*>(user_data)->draw(fraction); }
 
   private:
-    void draw(float fraction); // 0…1
-
     const char* label_;
     bool is_shown_;
     std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();

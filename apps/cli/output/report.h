@@ -16,6 +16,13 @@
 
 namespace auspex::cli {
 
+// A story told with drafts, and the same without.
+struct Demonstration {
+    std::optional<double> plain_per_second{}; // tokens, of generation alone
+    std::optional<double> speedup{};          // of generation with drafts over that
+    std::optional<size_t> first_difference{}; // index of a token; absent: the texts are equal
+};
+
 // Counts run over all completions. A time that is not available is absent.
 struct RunReport {
     const auspex_engine_info& engine;
@@ -28,6 +35,7 @@ struct RunReport {
     std::optional<double> first_token_ms{}; // wall time, prompt included
     SpeculationReport speculation{};
     std::optional<double> draft_ms{}, verify_ms{}, accept_ms{}; // GPU time of all rounds
+    std::optional<Demonstration> demonstration{};
 };
 
 // One way of decoding, measured. What does not apply or is not available is absent.
