@@ -28,9 +28,12 @@ struct Lists {
     const GgufArray* types = nullptr;  // may be null: all normal
     const GgufArray* scores = nullptr; // may be null
 
-    // 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte: numbered as in SentencePiece.
+    // 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte: numbered as in SentencePiece. What has any
+    // other type is nothing that we know how to use.
     PieceType type(uint64_t id) const {
-        return types ? static_cast<PieceType>(*integer_at(*types, id)) : PieceType::normal;
+        if (!types) return PieceType::normal;
+        const int64_t type = integer_at(*types, id).value_or(0);
+        return type >= 1 && type <= 6 ? static_cast<PieceType>(type) : PieceType::unused;
     }
 };
 
@@ -53,9 +56,6 @@ Result<Lists> read_lists(const GgufContents& file, const std::string& path) {
     };
     AUSPEX_TRY(list("tokenizer.ggml.token_type", {GgufType::i32, GgufType::u32}, lists.types));
     AUSPEX_TRY(list("tokenizer.ggml.scores", {GgufType::f32}, lists.scores));
-    for (uint64_t id = 0; lists.types && id < n; ++id)
-        if (const auto type = integer_at(*lists.types, id); !type || *type < 1 || *type > 6)
-            return bad(path, "type " + std::to_string(type.value_or(-1)) + " of token " + std::to_string(id), "1 to 6");
     return lists;
 }
 
@@ -163,10 +163,9 @@ Result<SentencePieceModel> read_sentencepiece_model(const GgufContents& file, co
         model.pieces.push_back({text ? with_space_symbols(spelling) : std::string(spelling), score, type});
         return true;
     });
+    AUSPEX_TRY(check_sentencepiece_model(model, path));
     if (traits.bos) model.bos_spelling = model.pieces[*traits.bos].spelling;
-    // Through the reader of tokenizer.model, so that all its checks hold here too.
-    const std::string bytes = serialize_sentencepiece_model(model);
-    return parse_sentencepiece_model(std::as_bytes(std::span(bytes)), path);
+    return model;
 }
 
 } // namespace

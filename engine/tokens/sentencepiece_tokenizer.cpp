@@ -15,11 +15,13 @@
 namespace auspex {
 namespace {
 
+using PieceType = SentencePieceModel::Type;
+
 // Encoding takes about 250 bytes of memory for each byte of text.
 
 std::string bytes_of_piece(const SentencePieceModel& model, const SentencePieceModel::Piece& piece) {
-    using Type = SentencePieceModel::Type;
-    if (piece.type == Type::control) return {};
+    using Type = PieceType;
+    if (piece.type == Type::control || piece.type == Type::unused) return {};
     if (piece.type == Type::unknown) return model.unknown_surface;
     if (piece.type == Type::byte) return std::string(1, static_cast<char>(byte_of_spelling(piece.spelling)));
     std::string out;
@@ -38,7 +40,7 @@ class SentencePieceTokenizer : public Tokenizer {
         : model_(std::move(model)), processor_(std::move(processor)), traits_(std::move(traits)) {
         std::vector<SpelledTokens::Entry> controls;
         for (uint32_t id = 0; id < model_.pieces.size(); ++id)
-            if (model_.pieces[id].type == SentencePieceModel::Type::control)
+            if (model_.pieces[id].type == PieceType::control)
                 controls.push_back({model_.pieces[id].spelling, id});
         controls_ = SpelledTokens(std::move(controls));
         end_ids_ = all_end_ids(traits_, controls_);
@@ -66,7 +68,8 @@ class SentencePieceTokenizer : public Tokenizer {
         return token < model_.pieces.size() ? bytes_of_piece(model_, model_.pieces[token]) : std::string();
     }
     std::string spelling(uint32_t token) const override {
-        return token < model_.pieces.size() ? model_.pieces[token].spelling : std::string();
+        const bool is_used = token < model_.pieces.size() && model_.pieces[token].type != PieceType::unused;
+        return is_used ? model_.pieces[token].spelling : std::string();
     }
 
   private:
@@ -142,8 +145,7 @@ Result<std::unique_ptr<Tokenizer>> open_sentencepiece_tokenizer(const std::strin
         AUSPEX_TRY_ASSIGN(settings, read_tokenizer_settings(folder));
         VocabularyTraits traits;
         for (uint32_t id = 0; id < model.pieces.size(); ++id)
-            if (model.pieces[id].type == SentencePieceModel::Type::control &&
-                model.pieces[id].spelling == model.bos_spelling)
+            if (model.pieces[id].type == PieceType::control && model.pieces[id].spelling == model.bos_spelling)
                 traits.bos = id;
         traits.add_bos = settings.add_bos.value_or(true);
         if (!settings.eos_spelling.empty()) traits.end_spellings.push_back(std::move(settings.eos_spelling));

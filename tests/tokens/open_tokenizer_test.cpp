@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cstring>
+#include <functional>
 
 namespace auspex {
 namespace {
@@ -75,7 +76,10 @@ SentencePieceModel bundled_model() {
     EXPECT_TRUE(model.ok());
     return std::move(model).value();
 }
-GgufBuilder bpe_gguf() {
+using Tokens = std::vector<std::string_view>;
+using PieceType = SentencePieceModel::Type;
+// change: the lists of words and types, before they are written.
+GgufBuilder bpe_gguf(const std::function<void(Tokens&, std::vector<int32_t>&)>& change = {}) {
     const json file = bpe_json();
     std::vector<std::string_view> tokens(838), merges;
     std::vector<std::string> merge_texts;
@@ -89,6 +93,7 @@ GgufBuilder bpe_gguf() {
     for (const auto& merge : file["model"]["merges"])
         merge_texts.push_back(merge[0].get<std::string>() + ' ' + merge[1].get<std::string>());
     merges.assign(merge_texts.begin(), merge_texts.end());
+    if (change) change(tokens, types);
     GgufBuilder out;
     out.set("general.architecture", "llama").set("tokenizer.ggml.model", "gpt2").set("tokenizer.ggml.pre", "llama-bpe");
     out.set("tokenizer.ggml.tokens", tokens).set("tokenizer.ggml.token_type", types);
@@ -189,7 +194,7 @@ TEST(GgufTokenizer, refuses_what_it_cannot_read) {
     refused(set(bpe, "tokenizer.ggml.eos_token_id", int32_t{-5}), Code::bad_file, "eos_token_id");
     refused(set(bpe, "tokenizer.ggml.add_bos_token", 1u), Code::bad_file, "add_bos_token");
     refused(set(bpe, "tokenizer.ggml.token_type", std::vector<int32_t>(838, 6)), Code::bad_file, "byte token");
-    refused(set(bpe, "tokenizer.ggml.token_type", std::vector<int32_t>(838, 7)), Code::bad_file, "1 to 6");
+    refused(set(bpe, "tokenizer.ggml.token_type", std::vector<int32_t>(838, 7)), Code::bad_file, "byte 0");
     refused(set(bpe, "tokenizer.ggml.token_type", std::vector<int32_t>(837, 1)), Code::bad_file, "837");
     refused(set(bpe, "tokenizer.ggml.token_type", std::vector<float>(838, 1)), Code::bad_file, "token_type");
     refused(set(spm, "tokenizer.ggml.scores", std::vector<uint8_t>(4096, 1)), Code::bad_file,
@@ -206,8 +211,37 @@ TEST(GgufTokenizer, refuses_what_it_cannot_read) {
     model = bundled_model();
     model.pieces[300].spelling = model.pieces[301].spelling;
     refused(sentencepiece_gguf(model), Code::bad_file, "twice");
-    model.pieces[300].spelling = "";
-    refused(sentencepiece_gguf(model), Code::bad_file, "0 bytes");
+}
+
+// Entries that no text needs: the rest of the vocabulary is as good as ever.
+TEST(GgufTokenizer, empty_words_and_unknown_types_are_unused) {
+    TempFolder folder;
+    const auto original = open_or_fail(AUSPEX_PAIR_DIR "/target"), original_bpe = open_or_fail(AUSPEX_TEST_DATA "/bpe");
+    for (int type : {0, 1, 2, 3, 4, 5, 6, 7, -1}) {
+        auto model = bundled_model();
+        if (type != 2 && type != 3) model.pieces.push_back({"", 0, static_cast<PieceType>(type)});
+        if (type < 1 || type > 6) model.pieces.push_back({"once upon", 0, static_cast<PieceType>(type)});
+        const auto n = static_cast<uint32_t>(model.pieces.size());
+        if (n == 4096) continue;
+        folder.write("m.gguf", sentencepiece_gguf(model).bytes());
+        const auto gguf = open_or_fail(folder.file("m.gguf"));
+        ASSERT_TRUE(gguf) << type;
+        EXPECT_EQ(gguf->vocab_size(), n);
+        expect_same_ids(*gguf, *original);
+    }
+    for (int type : {0, 1, 3, 4, 5, 7}) {
+        const bool is_unknown = type < 1 || type > 6;
+        const auto file = bpe_gguf([&](auto& tokens, auto& types) {
+            tokens.insert(tokens.end(), {"", is_unknown ? "<|one more|>" : ""});
+            types.insert(types.end(), {type, type});
+        });
+        folder.write("m.gguf", file.bytes());
+        const auto gguf = open_or_fail(folder.file("m.gguf"));
+        ASSERT_TRUE(gguf) << type;
+        EXPECT_EQ(gguf->vocab_size(), 840u);
+        expect_same_ids(*gguf, *original_bpe);
+        EXPECT_EQ(gguf->piece(838) + gguf->piece(839), "");
+    }
 }
 
 // ---- folders
@@ -343,7 +377,6 @@ TEST(TokenizerJson, refuses_what_it_cannot_read) {
     refused(changed("/added_tokens/11/lstrip", true), other, "lstrip");
     refused(changed("/added_tokens/11/single_word", true), other, "single_word");
     refused(changed("/added_tokens/11/special", 1), bad, "special 1");
-    refused(changed("/added_tokens/11/content", ""), bad, "0 bytes");
     refused(changed("/added_tokens/11/content", std::string(5000, 'x')), bad, "5000 bytes");
     refused(changed("/model/vocab/!", 5.5), bad, "5.5");
     refused(changed("/model/vocab/!", -1), bad, "-1");
@@ -353,7 +386,7 @@ TEST(TokenizerJson, refuses_what_it_cannot_read) {
     refused(changed("/model/vocab/!", 7), bad, "the id 7");
     refused(with(text, "\"!\":0", "\"<0x-1>\":0"), bad, "byte 33");
     refused(with(text, "\"!\":0", "\"\xe4\xbd\xa0\":0"), bad, "alphabet");
-    refused(with(text, "\"!\":0", "\"\":0"), bad, "0 bytes");
+    refused(with(text, "\"!\":0", "\"\":0"), bad, "byte 33"); // an empty word stands for nothing
     refused(changed("/model/merges/0", json::array({"a"})), bad, "1 texts");
     refused(changed("/model/merges/0", json::array({"a", "b", "c"})), bad, "\"c\"");
     refused(changed("/model/merges/0", json::array({"a", json::array()})), bad, "nested");
@@ -458,6 +491,46 @@ TEST(Vocabulary, may_differ_where_no_text_can_tell) {
     const auto end = changed([&](json& added) { add(added, "<|im_end|>", true); });
     EXPECT_TRUE(check_same_vocabulary(*original, "t", *end, "d").ok());
     expect_mismatch(*end, *original, "<|im_end|>"); // the target will say it
+}
+
+// Padding of type unused, in either of the two, behind the other's words or among them, in both kinds of vocabulary.
+TEST(Vocabulary, unused_tokens_may_be_anything_in_the_other) {
+    TempFolder folder;
+    const auto opened = [&](const GgufBuilder& file) {
+        folder.write("m.gguf", file.bytes());
+        return open_or_fail(folder.file("m.gguf"));
+    };
+    const auto expect_a_pair = [](const Tokenizer& a, const Tokenizer& b) {
+        for (const auto& status : {check_same_vocabulary(a, "a", b, "b"), check_same_vocabulary(b, "b", a, "a")})
+            EXPECT_TRUE(status.ok()) << status.message();
+    };
+    auto model = bundled_model();
+    const auto spm = opened(sentencepiece_gguf(model));
+    for (int i = 0; i < 32; ++i)
+        model.pieces.push_back({"[PAD" + std::to_string(4096 + i) + "]", 0, PieceType::unused});
+    const auto padded = opened(sentencepiece_gguf(model));
+    expect_a_pair(*spm, *padded);
+    EXPECT_EQ(padded->piece(4100), "");
+    model.pieces[4100] = {"<|tool|>", 0, PieceType::control}; // a control token where the other has padding
+    expect_a_pair(*padded, *opened(sentencepiece_gguf(model)));
+    model.pieces[500].type = PieceType::unused;
+    expect_a_pair(*spm, *opened(sentencepiece_gguf(model)));
+    model.pieces[4101] = {"word", 0, PieceType::user_defined}; // which text comes to
+    EXPECT_EQ(check_same_vocabulary(*spm, "a", *opened(sentencepiece_gguf(model)), "b").code(), Code::mismatch);
+
+    const auto bpe = opened(bpe_gguf());
+    const auto pad = [](Tokens& tokens, std::vector<int32_t>& types) {
+        tokens.insert(tokens.end(), {"[PAD838]", "[PAD839]"});
+        types.insert(types.end(), {5, 5});
+    };
+    const auto padded_bpe = opened(bpe_gguf(pad));
+    expect_a_pair(*bpe, *padded_bpe);
+    expect_a_pair(*padded_bpe, *opened(bpe_gguf([&](Tokens& tokens, std::vector<int32_t>& types) {
+        pad(tokens, types);
+        tokens[838] = "<|tool|>";
+        types[838] = 3;
+        types[400] = 5;
+    })));
 }
 
 } // namespace

@@ -177,9 +177,10 @@ Status BpeParts::add_token(uint64_t id, std::string_view spelling, BpeKind kind,
     if (id >= id_limit)
         return bad(path, "token " + in_quotes(spelling) + " with id " + std::to_string(id),
                    "an id below " + std::to_string(id_limit));
-    if (spelling.empty() || spelling.size() > max_spelling_bytes)
+    if (spelling.size() > max_spelling_bytes)
         return bad(path, std::to_string(spelling.size()) + " bytes in the spelling of token " + std::to_string(id),
                    "1 to " + std::to_string(max_spelling_bytes));
+    if (spelling.empty()) kind = BpeKind::unused; // no text comes to it
     if (id >= tokens.size()) tokens.resize(id + 1);
     if (tokens[id].kind != BpeKind::absent)
         return bad(path,
