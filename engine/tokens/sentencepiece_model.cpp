@@ -2,6 +2,7 @@
 // beyond the fields below (training settings, self tests) is skipped and never reaches the library.
 #include "tokens/sentencepiece_model.h"
 
+#include "tokens/spelled_tokens.h"
 #include "tokens/utf8.h"
 
 #include <algorithm>
@@ -165,15 +166,17 @@ bool is_text(std::string_view spelling) {
            spelling.find('\0') == std::string_view::npos;
 }
 
-// Entries that no text comes to break no text: those of an unknown type, those without a word, and unused ones whatever
-// stands in them. The library wants a word of each, so they get names: as llama.cpp spells them, and nobody else.
-void name_unused_pieces(std::vector<SentencePieceModel::Piece>& pieces) {
+// Types that files get wrong. Control words are control tokens; entries that no text comes to break no text: those of an
+// unknown type, those without a word, and unused ones whatever stands in them. The library wants a word of each, so they
+// get names: as llama.cpp spells them, and nobody else.
+void mend_types(std::vector<SentencePieceModel::Piece>& pieces) {
     using Type = SentencePieceModel::Type;
     std::vector<uint32_t> by_spelling, nameless;
     for (uint32_t id = 0; id < pieces.size(); ++id) {
         auto& [spelling, score, type] = pieces[id];
         if (type < Type::normal || type > Type::byte) type = Type::unused;
         if (spelling.empty() && type != Type::control && type != Type::unknown) type = Type::unused;
+        if ((type == Type::normal || type == Type::user_defined) && is_control_spelling(spelling)) type = Type::control;
         if (type == Type::unused && !std::isfinite(score)) score = 0.0f;
         const bool has_name = type == Type::unused ? is_text(spelling) : !spelling.empty();
         (has_name ? by_spelling : nameless).push_back(id);
@@ -275,7 +278,7 @@ Status check_sentencepiece_model(SentencePieceModel& model, const std::string& p
     using Type = SentencePieceModel::Type;
     if (model.pieces.size() > max_pieces)
         return bad(path, std::to_string(model.pieces.size()) + " pieces", "at most " + std::to_string(max_pieces));
-    name_unused_pieces(model.pieces);
+    mend_types(model.pieces);
     std::vector<std::string_view> spellings;
     std::bitset<256> bytes_seen;
     int n_unknown = 0;

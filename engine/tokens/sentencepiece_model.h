@@ -32,7 +32,8 @@ struct SentencePieceModel {
 Result<SentencePieceModel> parse_sentencepiece_model(std::span<const std::byte> file, const std::string& path);
 
 // Makes a model that came from elsewhere keep the guarantees above, or refuses it: bad_file. Entries that no text can
-// come to (of an unknown type, without a word) become unused.
+// come to (of an unknown type, without a word) become unused, and words that end answers or lay out conversations
+// control tokens.
 Status check_sentencepiece_model(SentencePieceModel& model, const std::string& path);
 
 std::string serialize_sentencepiece_model(const SentencePieceModel& model);

@@ -2,105 +2,14 @@
 // refusal for each class of flaw.
 #include "tokens/tokenizer.h"
 
-#include "formats/gguf_builder.h"
-#include "model/file_fixtures.h"
 #include "tokens/bpe/bpe_model.h"
-#include "tokens/sentencepiece_model.h"
-
-#include <nlohmann/json.hpp>
-
-#include <cstring>
-#include <functional>
+#include "tokens/vocabulary_files.h"
 
 namespace auspex {
 namespace {
 
 using namespace test;
 using nlohmann::json;
-using Ids = std::vector<uint32_t>;
-
-std::string read(const std::string& path) {
-    std::ifstream in(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-}
-json bpe_json() {
-    return json::parse(read(AUSPEX_TEST_DATA "/bpe/tokenizer.json"), nullptr, false);
-}
-std::unique_ptr<Tokenizer> open_or_fail(const std::string& path) {
-    auto opened = open_tokenizer(path);
-    EXPECT_TRUE(opened.ok()) << opened.status().message();
-    return opened.ok() ? std::move(opened).value() : nullptr;
-}
-const char* const sample_texts[] = {"",
-                                    "a",
-                                    "Hello, world! It's 2026.",
-                                    "  two  spaces\n\n\tand more \r\n",
-                                    "na\xc3\xafve \xf0\x9f\x99\x82\xe4\xbd\xa0",
-                                    "<s>[INST] <|eot_id|> </s> <<word>> <0x0A>",
-                                    "\xff\xc3",
-                                    "x = y[1234567] + 'll"};
-
-Ids encoded(const Tokenizer& tokenizer, std::string_view text) {
-    auto ids = tokenizer.encode(text);
-    EXPECT_TRUE(ids.ok()) << ids.status().message();
-    return ids.ok() ? std::move(ids).value() : Ids{};
-}
-
-void expect_same_ids(const Tokenizer& a, const Tokenizer& b) {
-    for (const char* text : sample_texts) {
-        EXPECT_EQ(a.encode(text).value(), b.encode(text).value()) << text;
-        EXPECT_EQ(a.encode_with_controls(text).value(), b.encode_with_controls(text).value()) << text;
-    }
-}
-
-// ---- GGUF files with the vocabularies of our fixtures
-// ----------------------------------------------------------------
-
-GgufBuilder sentencepiece_gguf(const SentencePieceModel& model) {
-    std::vector<std::string_view> tokens;
-    std::vector<float> scores;
-    std::vector<int32_t> types;
-    for (const auto& piece : model.pieces) {
-        tokens.push_back(piece.spelling);
-        scores.push_back(piece.score);
-        types.push_back(static_cast<int32_t>(piece.type));
-    }
-    GgufBuilder file;
-    file.set("general.architecture", "llama").set("tokenizer.ggml.model", "llama").set("tokenizer.ggml.pre", "default");
-    file.set("tokenizer.ggml.tokens", tokens).set("tokenizer.ggml.scores", scores);
-    return file.set("tokenizer.ggml.token_type", types);
-}
-SentencePieceModel bundled_model() {
-    const std::string bytes = read(AUSPEX_PAIR_DIR "/target/tokenizer.model");
-    auto model = parse_sentencepiece_model(std::as_bytes(std::span(bytes)), "bundled");
-    EXPECT_TRUE(model.ok());
-    return std::move(model).value();
-}
-using Tokens = std::vector<std::string_view>;
-using PieceType = SentencePieceModel::Type;
-// change: the lists of words and types, before they are written.
-GgufBuilder bpe_gguf(const std::function<void(Tokens&, std::vector<int32_t>&)>& change = {}) {
-    const json file = bpe_json();
-    std::vector<std::string_view> tokens(838), merges;
-    std::vector<std::string> merge_texts;
-    std::vector<int32_t> types(838, 1);
-    for (const auto& [spelling, id] : file["model"]["vocab"].get_ref<const json::object_t&>())
-        tokens[id.get<size_t>()] = spelling;
-    for (const auto& added : file["added_tokens"]) {
-        tokens[added["id"].get<size_t>()] = added["content"].get_ref<const std::string&>();
-        types[added["id"].get<size_t>()] = added["special"].get<bool>() ? 3 : 4;
-    }
-    for (const auto& merge : file["model"]["merges"])
-        merge_texts.push_back(merge[0].get<std::string>() + ' ' + merge[1].get<std::string>());
-    merges.assign(merge_texts.begin(), merge_texts.end());
-    if (change) change(tokens, types);
-    GgufBuilder out;
-    out.set("general.architecture", "llama").set("tokenizer.ggml.model", "gpt2").set("tokenizer.ggml.pre", "llama-bpe");
-    out.set("tokenizer.ggml.tokens", tokens).set("tokenizer.ggml.token_type", types);
-    out.set("tokenizer.ggml.merges", merges).set("tokenizer.ggml.bos_token_id", 826u);
-    return out.set("tokenizer.ggml.eos_token_id", 834u).set("tokenizer.chat_template", "{{ x }}");
-}
-
 TEST(GgufTokenizer, sentencepiece_equals_the_original_file) {
     TempFolder folder;
     folder.write("model.GGUF", sentencepiece_gguf(bundled_model()).bytes());
@@ -156,10 +65,10 @@ TEST(GgufTokenizer, keys_make_control_tokens_and_end_ids) {
     const auto gguf = open_or_fail(folder.file("m.gguf"));
     ASSERT_TRUE(gguf);
     EXPECT_EQ(gguf->end_ids(), (Ids{827, 833, 834, 835})); // keys, and spellings that end answers everywhere
-    for (uint32_t id : {826u, 827u, 831u, 833u, 834u, 835u})
+    for (uint32_t id : {826u, 827u, 831u, 832u, 833u, 834u, 835u})
         EXPECT_EQ(gguf->piece(id), "") << id;
     EXPECT_EQ(gguf->control_token("<|start_header_id|>"), std::nullopt); // unused
-    EXPECT_EQ(gguf->piece(832), "<|end_header_id|>");
+    EXPECT_EQ(gguf->piece(828), "<|reserved_special_token_0|>");
     for (uint32_t id : encoded(*gguf, "<|eot_id|><|begin_of_text|><|start_header_id|>"))
         EXPECT_LT(id, 826u);
 }
@@ -211,37 +120,6 @@ TEST(GgufTokenizer, refuses_what_it_cannot_read) {
     model = bundled_model();
     model.pieces[300].spelling = model.pieces[301].spelling;
     refused(sentencepiece_gguf(model), Code::bad_file, "twice");
-}
-
-// Entries that no text needs: the rest of the vocabulary is as good as ever.
-TEST(GgufTokenizer, empty_words_and_unknown_types_are_unused) {
-    TempFolder folder;
-    const auto original = open_or_fail(AUSPEX_PAIR_DIR "/target"), original_bpe = open_or_fail(AUSPEX_TEST_DATA "/bpe");
-    for (int type : {0, 1, 2, 3, 4, 5, 6, 7, -1}) {
-        auto model = bundled_model();
-        if (type != 2 && type != 3) model.pieces.push_back({"", 0, static_cast<PieceType>(type)});
-        if (type < 1 || type > 6) model.pieces.push_back({"once upon", 0, static_cast<PieceType>(type)});
-        const auto n = static_cast<uint32_t>(model.pieces.size());
-        if (n == 4096) continue;
-        folder.write("m.gguf", sentencepiece_gguf(model).bytes());
-        const auto gguf = open_or_fail(folder.file("m.gguf"));
-        ASSERT_TRUE(gguf) << type;
-        EXPECT_EQ(gguf->vocab_size(), n);
-        expect_same_ids(*gguf, *original);
-    }
-    for (int type : {0, 1, 3, 4, 5, 7}) {
-        const bool is_unknown = type < 1 || type > 6;
-        const auto file = bpe_gguf([&](auto& tokens, auto& types) {
-            tokens.insert(tokens.end(), {"", is_unknown ? "<|one more|>" : ""});
-            types.insert(types.end(), {type, type});
-        });
-        folder.write("m.gguf", file.bytes());
-        const auto gguf = open_or_fail(folder.file("m.gguf"));
-        ASSERT_TRUE(gguf) << type;
-        EXPECT_EQ(gguf->vocab_size(), 840u);
-        expect_same_ids(*gguf, *original_bpe);
-        EXPECT_EQ(gguf->piece(838) + gguf->piece(839), "");
-    }
 }
 
 // ---- folders
@@ -491,46 +369,6 @@ TEST(Vocabulary, may_differ_where_no_text_can_tell) {
     const auto end = changed([&](json& added) { add(added, "<|im_end|>", true); });
     EXPECT_TRUE(check_same_vocabulary(*original, "t", *end, "d").ok());
     expect_mismatch(*end, *original, "<|im_end|>"); // the target will say it
-}
-
-// Padding of type unused, in either of the two, behind the other's words or among them, in both kinds of vocabulary.
-TEST(Vocabulary, unused_tokens_may_be_anything_in_the_other) {
-    TempFolder folder;
-    const auto opened = [&](const GgufBuilder& file) {
-        folder.write("m.gguf", file.bytes());
-        return open_or_fail(folder.file("m.gguf"));
-    };
-    const auto expect_a_pair = [](const Tokenizer& a, const Tokenizer& b) {
-        for (const auto& status : {check_same_vocabulary(a, "a", b, "b"), check_same_vocabulary(b, "b", a, "a")})
-            EXPECT_TRUE(status.ok()) << status.message();
-    };
-    auto model = bundled_model();
-    const auto spm = opened(sentencepiece_gguf(model));
-    for (int i = 0; i < 32; ++i)
-        model.pieces.push_back({"[PAD" + std::to_string(4096 + i) + "]", 0, PieceType::unused});
-    const auto padded = opened(sentencepiece_gguf(model));
-    expect_a_pair(*spm, *padded);
-    EXPECT_EQ(padded->piece(4100), "");
-    model.pieces[4100] = {"<|tool|>", 0, PieceType::control}; // a control token where the other has padding
-    expect_a_pair(*padded, *opened(sentencepiece_gguf(model)));
-    model.pieces[500].type = PieceType::unused;
-    expect_a_pair(*spm, *opened(sentencepiece_gguf(model)));
-    model.pieces[4101] = {"word", 0, PieceType::user_defined}; // which text comes to
-    EXPECT_EQ(check_same_vocabulary(*spm, "a", *opened(sentencepiece_gguf(model)), "b").code(), Code::mismatch);
-
-    const auto bpe = opened(bpe_gguf());
-    const auto pad = [](Tokens& tokens, std::vector<int32_t>& types) {
-        tokens.insert(tokens.end(), {"[PAD838]", "[PAD839]"});
-        types.insert(types.end(), {5, 5});
-    };
-    const auto padded_bpe = opened(bpe_gguf(pad));
-    expect_a_pair(*bpe, *padded_bpe);
-    expect_a_pair(*padded_bpe, *opened(bpe_gguf([&](Tokens& tokens, std::vector<int32_t>& types) {
-        pad(tokens, types);
-        tokens[838] = "<|tool|>";
-        types[838] = 3;
-        types[400] = 5;
-    })));
 }
 
 } // namespace

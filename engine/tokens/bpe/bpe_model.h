@@ -39,6 +39,7 @@ struct BpeParts {
     Status add_token(uint64_t id, std::string_view spelling, BpeKind kind, const std::string& path);
     // bad_file above the largest number of merges.
     Status add_merge(std::string_view left_and_right, const std::string& path);
+    std::string_view merge(size_t rank) const; // "left right"
 };
 
 struct BpeModel {
