@@ -64,7 +64,7 @@ Status read_id(const GgufContents& file, const char* key, uint64_t n_tokens, con
                std::optional<uint32_t>& out) {
     if (!file.find(key)) return ok_status();
     const auto value = file.unsigned_value(key);
-    if (value && *value == UINT32_MAX) return ok_status(); // how writers say "none"
+    if (value == UINT32_MAX || file.is_minus_one(key)) return ok_status(); // how writers say "none"
     if (!value || *value >= n_tokens)
         return bad(path, std::string(key) + " " + (value ? std::to_string(*value) : "that is no token id"),
                    "an id below " + std::to_string(n_tokens));

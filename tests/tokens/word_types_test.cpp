@@ -133,6 +133,31 @@ TEST(WordTypes, control_words_are_control_tokens_whatever_a_byte_level_file_says
     }
 }
 
+// As writers spell it, for each of the ids, in both kinds of vocabulary; any other id without a token is an error.
+TEST(WordTypes, an_id_may_be_none) {
+    TempFolder folder;
+    const auto opened = [&](const GgufBuilder& file) {
+        folder.write("m.gguf", file.bytes());
+        return open_tokenizer(folder.file("m.gguf"));
+    };
+    for (const char* name : {"bos", "eos", "eot", "eom"}) {
+        const std::string key = std::string("tokenizer.ggml.") + name + "_token_id";
+        for (auto file : {sentencepiece_gguf(bundled_model()), bpe_gguf()}) {
+            for (const auto& none : {file.set(key, 0xffffffffu), file.set(key, int32_t{-1}), file.set(key, int64_t{-1}),
+                                     file.set(key, uint64_t{0xffffffff})}) {
+                const auto tokenizer = opened(none);
+                ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
+                EXPECT_EQ(tokenizer.value()->add_bos(), std::string(name) != "bos");
+            }
+            for (const auto& wrong : {file.set(key, 0xfffffffeu), file.set(key, int32_t{-2}), file.set(key, 1e9f)}) {
+                const auto tokenizer = opened(wrong);
+                EXPECT_EQ(tokenizer.status().code(), Code::bad_file);
+                EXPECT_NE(tokenizer.status().message().find(key), std::string::npos) << tokenizer.status().message();
+            }
+        }
+    }
+}
+
 // "</s>" of a vocabulary that has seen web pages is a word like any other.
 TEST(WordTypes, what_merges_lead_to_stays_a_word) {
     TempFolder folder;

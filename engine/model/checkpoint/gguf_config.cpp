@@ -1,12 +1,12 @@
 // The values of a GGUF file as a LlamaConfig. Keys that would change the arithmetic and that the forward pass does not
-// have are refused by name; what only tensors can say (vocabulary rows, tied output) is left to gguf_checkpoint.cpp.
+// have are refused by name; what only tensors can say (vocabulary rows, tied output) is left to gguf_checkpoint.cpp, the
+// ids of special tokens to the vocabulary (tokens/gguf_vocabulary.cpp).
 #include "base/catching.h"
 #include "formats/gguf.h"
 #include "model/llama_config.h"
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <cmath>
 
 namespace auspex {
@@ -196,20 +196,6 @@ Status read_rope(const Keys& keys, LlamaConfig& out) {
     return keys.real(keys.has(factor) ? factor : older, rope_factor_range, out.rope_scaling.factor);
 }
 
-Status read_special_ids(const Keys& keys, LlamaConfig& out) {
-    const uint64_t most = (out.vocab_size != 0 ? uint64_t{out.vocab_size} : uint64_t{1} << 20) - 1;
-    AUSPEX_TRY(keys.integer("tokenizer.ggml.bos_token_id", 0, most, out.bos_id));
-    for (const char* name : {"eos", "eot", "eom"}) {
-        const std::string key = std::string("tokenizer.ggml.") + name + "_token_id";
-        uint32_t id = 0;
-        AUSPEX_TRY(keys.integer(key, 0, most, id));
-        if (keys.has(key)) out.eos_ids.push_back(id);
-    }
-    std::sort(out.eos_ids.begin(), out.eos_ids.end());
-    out.eos_ids.erase(std::unique(out.eos_ids.begin(), out.eos_ids.end()), out.eos_ids.end());
-    return ok_status();
-}
-
 } // namespace
 
 Result<LlamaConfig> read_gguf_config(const GgufContents& contents, const std::string& path) {
@@ -223,7 +209,6 @@ Result<LlamaConfig> read_gguf_config(const GgufContents& contents, const std::st
         if (!keys.has(rms_eps)) return keys.missing(rms_eps, range_text(rms_eps_range));
         AUSPEX_TRY(keys.real(rms_eps, rms_eps_range, config.rms_eps));
         AUSPEX_TRY(read_rope(keys, config));
-        AUSPEX_TRY(read_special_ids(keys, config));
         return config;
     });
 }
