@@ -12,6 +12,11 @@
 namespace auspex {
 namespace {
 
+const char* type_name(GgufType type) {
+    constexpr const char* names[] = {"u8", "i8", "u16", "i16", "u32", "i32", "f32", "boolean", "string", "array", "u64", "i64", "f64"};
+    return names[static_cast<size_t>(type)]; // the reader knows no others
+}
+
 std::string llama(const char* key) {
     return std::string("llama.") + key;
 }
@@ -62,6 +67,13 @@ class Keys {
         return std::isfinite(real) ? nlohmann::json(real).dump() : std::to_string(real);
     }
 
+    // The same of a number that is written as another kind than the one expected, where the value alone looks right.
+    std::string found_with_type(const std::string& key) const {
+        const GgufType type = contents_.find(key)->type;
+        const bool is_number = type != GgufType::string && type != GgufType::array && type != GgufType::boolean;
+        return found(key) + (is_number ? std::string(" of type ") + type_name(type) : "");
+    }
+
     // Absent leaves `out` as it is; wrong types and values are errors.
     Status text(const std::string& key, std::string& out) const {
         if (!has(key)) return ok_status();
@@ -73,8 +85,9 @@ class Keys {
     Status real(const std::string& key, const RealRange& range, float& out) const {
         if (!has(key)) return ok_status();
         const auto value = contents_.real_value(key);
+        if (!value) return wrong(Code::bad_file, key, found_with_type(key), range_text(range) + " of type f32 or f64");
         // The range is that of floats: a file's f32 may lie a rounding outside of it in double.
-        if (!value || !range.holds(static_cast<float>(*value)))
+        if (!range.holds(static_cast<float>(*value)))
             return wrong(Code::bad_file, key, found(key), range_text(range));
         out = static_cast<float>(*value);
         return ok_status();
@@ -83,7 +96,7 @@ class Keys {
         if (!has(key)) return ok_status();
         const auto value = contents_.unsigned_value(key);
         if (!value || *value < least || *value > most)
-            return wrong(Code::bad_file, key, found(key),
+            return wrong(Code::bad_file, key, contents_.real_value(key) ? found_with_type(key) : found(key),
                          "an integer from " + std::to_string(least) + " to " + std::to_string(most));
         out = static_cast<uint32_t>(*value);
         return ok_status();
