@@ -62,8 +62,10 @@ CliResult run_cli(const std::vector<std::string>& arguments, const CliSetting& s
     if (pipe(in.data()) != 0 || pipe(out.data()) != 0 || pipe(err.data()) != 0) return {};
     const pid_t child = fork();
     if (child == 0) {
-        dup2(setting.has_input ? in[0] : open("/dev/null", O_RDONLY), STDIN_FILENO);
-        dup2(setting.output_file != nullptr ? open(setting.output_file, O_WRONLY) : out[1], STDOUT_FILENO);
+        const std::string input = setting.input_file != nullptr ? setting.input_file : "/dev/null";
+        const std::string output = setting.output_file != nullptr ? setting.output_file : "";
+        dup2(setting.has_input ? in[0] : open(input.c_str(), O_RDONLY), STDIN_FILENO);
+        dup2(!output.empty() ? open(output.c_str(), O_WRONLY) : out[1], STDOUT_FILENO);
         dup2(err[1], STDERR_FILENO);
         for (const int descriptor : {in[0], in[1], out[0], out[1], err[0], err[1]})
             close(descriptor);

@@ -190,9 +190,24 @@ TEST(CliRun, PromptComesFromEverySource) {
     expect_same(run_cli_json({"run", "-n", "8"}, {.input = kPrompt + "\n", .has_input = true}), "stdin");
     expect_same(run_cli_json({"run", "-n", "8", "-f", "-"}, {.input = kPrompt, .has_input = true}), "-f -");
     expect_same(run_cli_json({"run", "-n", "8"}), "built in");
-    expect_same(run_cli_json({"run", "-n", "8"}, {.input = "", .has_input = true}), "an empty pipe");
     const auto ids = expected["prompt_tokens"].get<std::vector<uint32_t>>();
     expect_same(run_cli_json({"run", "-n", "8", "--tokens", joined(ids)}), "--tokens");
+}
+
+// A pipe or file with nothing in it was meant to hold a prompt; a null device was not.
+TEST(CliRun, AnEmptyPipeIsNoPrompt) {
+    const TempFolder folder;
+    folder.write("empty.txt", "");
+    const std::string named = "stdin: the prompt is empty", empty = folder.file("empty.txt");
+    for (const char* input : {"", "\n", "\r\n"})
+        expect_error({"run", "-n", "4"}, kUsage, named, {.input = input, .has_input = true});
+    expect_error({"run", "-n", "4"}, kUsage, named, {.input_file = empty.c_str()});
+    expect_error({"run", "-n", "4", "-m", kTarget}, kUsage, named, {.input = "", .has_input = true});
+    expect_error({"run", "-n", "4", "--chat"}, kUsage, named, {.input = "", .has_input = true});
+    for (const char* command : {"score", "tokenize"})
+        expect_error({command}, kUsage, named, {.input = "", .has_input = true});
+    EXPECT_EQ(run_cli({"run", "-n", "4"}, {.input_file = "/dev/null"}).exit_code, 0);
+    EXPECT_EQ(run_cli({"run", "-n", "4"}, {.input_file = "-"}).exit_code, 0) << "closed";
 }
 
 TEST(CliRun, PromptTokensAreTheGoldens) {
