@@ -75,6 +75,12 @@ int descriptor(Stream stream) {
 } // namespace
 
 std::vector<std::string> prepare_console(int argc, char** argv) {
+    // A stream that was closed stays one that fails: else the next file that is opened, a model or a device, would be it.
+    for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+        if (fcntl(stream, F_GETFD) != -1 || errno != EBADF) continue;
+        const int wrong_way = open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY); // the lowest that is free
+        static_cast<void>(wrong_way);
+    }
     return {argv, argv + argc};
 }
 

@@ -295,10 +295,20 @@ TEST(CliRun, SecondCtrlCLeavesAtOnce) {
     EXPECT_EQ(result.exit_code, 128 + SIGINT) << result.err;
 }
 
-TEST(CliRun, FullDiskIsAnError) {
-    const CliResult result = run_cli({"run", "-n", "4"}, {.output_file = "/dev/full"});
-    EXPECT_EQ(result.exit_code, 1);
-    EXPECT_NE(result.err.find("auspex: stdout: "), std::string::npos) << result.err;
+// Every command, whatever else it does between the write that fails and its end; "-" is a closed stdout.
+TEST(CliRun, OutputThatCannotBeWrittenIsAnErrorWithItsCause) {
+    const std::vector<std::vector<std::string>> commands = {
+        {"run", "-n", "4"}, {"run", "-n", "4", "--json"}, {"run", "-n", "40", "--samples", "2", "--temp", "1"},
+        {"score", "-p", "Once upon a time"}, {"tokenize", "-p", "Once"}, {"tokenize", "--detokenize", "--tokens", "579"},
+        {"bench", "-n", "4", "-r", "1"}, {"info"}, {"--help"}, {"run", "--help"}};
+    for (const auto& command : commands) {
+        for (const auto& [file, cause] : {std::pair{"/dev/full", "No space left on device"}, std::pair{"-", "Bad file descriptor"}}) {
+            const CliResult result = run_cli(command, {.output_file = file});
+            EXPECT_EQ(result.exit_code, 1) << command[0] << " " << result.err;
+            EXPECT_NE(result.err.find(std::string("auspex: stdout: ") + cause + "\n"), std::string::npos)
+                << command[0] << ": " << result.err;
+        }
+    }
 }
 
 TEST(CliRun, WorksWithoutAHomeFolder) {
