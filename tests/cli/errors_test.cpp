@@ -61,7 +61,28 @@ TEST(CliErrors, Numbers) {
     expect_error({"bench", "--prompt", "a", "-d", "8"}, kUsage, "-d and --prompt");
 }
 
+// A line of a screen or two, whatever was given; the flag, its beginning and what is expected stay.
+TEST(CliErrors, LongValuesAreShortened) {
+    std::string ids = "5000";
+    for (uint32_t id = 0; id < 5000; ++id)
+        ids += "," + std::to_string(id);
+    const std::string junk(100000, 'x');
+    const std::vector<std::vector<std::string>> commands = {
+        {"run", "-p", "a", "--ban", ids}, {"run", "-p", "a", "--ban", junk}, {"run", "-p", "a", "--logit-bias", junk},
+        {"run", "--tokens", junk},        {"run", "-n", junk},               {"run", "--drafter", junk},
+        {"run", "--cache-type", junk},    {"run", junk},                     {"bench", "--shape", junk},
+        {"run", "--device", junk},        {"run", "-m", junk},               {"tokenize", "--detokenize", "-p", junk}};
+    for (const auto& command : commands) {
+        const CliResult result = run_cli(command);
+        EXPECT_TRUE(result.exit_code == kUsage || result.exit_code == kFile || result.exit_code == kDevice) << result.err;
+        EXPECT_LT(result.err.size(), 700u) << result.err.substr(0, 700);
+    }
+    expect_error({"run", "-p", "a", "--ban", ids}, kUsage, "tokens in all");
+}
+
 TEST(CliErrors, Choices) {
+    expect_error({"run", "--top-k", "-1"}, kUsage, "--top-k -1: expected 0 (all tokens) or a whole number from 1");
+    EXPECT_EQ(run_cli({"run", "-n", "2", "--quant", "Q8_0", "--cache-type", "F32"}).exit_code, 0);
     expect_error({"run", "--color", "red"}, kUsage, "--color red");
     expect_error({"run", "--cache-type", "q4_0"}, kUsage, "--cache-type q4_0");
     expect_error({"run", "-p", "a", "-f", "b"}, kUsage, "-f");
