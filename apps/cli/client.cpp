@@ -342,6 +342,13 @@ std::string Tokenizer::decode(const std::vector<uint32_t>& ids) const {
     return {text.begin(), text.end()};
 }
 
+bool Tokenizer::is_control(uint32_t id) const {
+    size_t bytes = 0;
+    int is_control = 0;
+    auspex_tokenizer_piece(tokenizer_, id, nullptr, 0, &bytes, &is_control);
+    return is_control != 0 && bytes > 0;
+}
+
 std::string Tokenizer::piece(uint32_t id) const {
     std::vector<char> text;
     check(read_whole(text, 256, [&](char* bytes, size_t capacity, size_t* count) {

@@ -108,6 +108,7 @@ class Tokenizer {
     std::vector<uint32_t> encode_chat(const auspex_chat_turn& turn); // as Client's
     std::string decode(const std::vector<uint32_t>& ids) const;
     std::string piece(uint32_t id) const; // bytes; of a control token its spelling
+    bool is_control(uint32_t id) const;   // stands for no text, and has a spelling
     uint32_t vocab_size() const;
 
   private:

@@ -69,6 +69,8 @@ CliResult run_cli(const std::vector<std::string>& arguments, const CliSetting& s
         dup2(err[1], STDERR_FILENO);
         for (const int descriptor : {in[0], in[1], out[0], out[1], err[0], err[1]})
             close(descriptor);
+        if (input == "-") close(STDIN_FILENO);
+        if (output == "-") close(STDOUT_FILENO);
         become_cli(arguments, setting);
     }
     for (const int descriptor : {in[0], out[1], err[1]})

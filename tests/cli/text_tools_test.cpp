@@ -29,6 +29,21 @@ const Json& goldens() {
 
 } // namespace
 
+// With --special control tokens have their text, and the text gives the ids again: in both directions, each kind of file.
+TEST(CliTokenize, ControlTokensKeepTheirText) {
+    const std::string bpe = AUSPEX_TEST_DATA "/bpe";
+    const struct {
+        std::string model, text;
+    } cases[] = {{kTarget, "<s>Once upon a time</s>there<s></s>  was"}, {kTarget, "no control token"}, {kTarget, "</s>"},
+                 {bpe, "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nHi <|eot_id|> there"}};
+    for (const auto& [model, text] : cases) {
+        const Json ids = run_cli_json({"tokenize", "-m", model, "--special", "-p", text})["ids"];
+        const std::vector<std::string> back = {"tokenize", "-m", model, "--detokenize", "--tokens", joined(ids)};
+        EXPECT_EQ(run_cli_json({back[0], back[1], back[2], back[3], back[4], back[5], "--special"})["text"], text);
+        EXPECT_EQ(run_cli_json(back)["text"] == text, text.find('<') == std::string::npos) << "left out without it";
+    }
+}
+
 TEST(CliTokenize, GivesTheGoldensAndTheirText) {
     for (size_t i = 0; i < 3; ++i) {
         const Json& golden = goldens()[i];
@@ -94,6 +109,7 @@ TEST(CliTokenize, Refusals) {
     expect_error({"tokenize", "-p", "a", "--tokens", "1"}, kUsage, "--tokens");
     expect_error({"tokenize", "--tokens", "1"}, kUsage, "--detokenize");
     expect_error({"tokenize", "--detokenize", "--bos", "--tokens", "1"}, kUsage, "--bos");
+    expect_error({"tokenize", "--detokenize", "--bos", "--special", "--tokens", "1"}, kUsage, "--bos");
     expect_error({"tokenize", "--detokenize", "--tokens", "1,4096"}, kUsage, "4096");
     for (const char* ids : {"1,x", "-1", "4294967296", "1.5", "[1", "1]", "1;2", "\x1b[31m", "{\"ids\":[1]}"})
         expect_error({"tokenize", "--detokenize", "-p", ids}, kUsage, "-p");
