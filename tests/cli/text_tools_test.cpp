@@ -2,6 +2,7 @@
 #include "cli/model_copy.h"
 
 #include <cmath>
+#include <sys/stat.h>
 
 namespace auspex::test {
 
@@ -240,6 +241,35 @@ TEST(CliQuantize, OverwritesOnlyWhenTold) {
     std::filesystem::create_symlink(out, folder.file("link.gguf"));
     expect_error({"quantize", folder.file("link.gguf"), out, "--type", "q4_0", "-y"}, kUsage, "same file");
     EXPECT_TRUE(content() == written) << "the file was touched";
+}
+
+TEST(CliQuantize, WritesThroughLinksAndReplacesNothingButFiles) {
+    const TempFolder folder;
+    folder.write("real.gguf", "old");
+    std::filesystem::create_symlink("real.gguf", folder.file("link.gguf"));
+    const std::vector<std::string> quantize = {"quantize", kDraft, folder.file("link.gguf"), "--type", "q8_0", "--force"};
+    EXPECT_EQ(run_cli(quantize).exit_code, 0);
+    EXPECT_TRUE(std::filesystem::is_symlink(folder.file("link.gguf")));
+    EXPECT_GT(std::filesystem::file_size(folder.file("real.gguf")), 1000u);
+    ASSERT_EQ(mkfifo(folder.file("pipe").c_str(), 0600), 0);
+    expect_error({"quantize", kDraft, folder.file("pipe"), "--type", "q8_0", "--force"}, kFile,
+                 folder.file("pipe") + ": found a device or a pipe");
+    EXPECT_TRUE(std::filesystem::is_fifo(folder.file("pipe")));
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 3);
+}
+
+// A template of two megabytes is read beside a vocabulary and not inside a GGUF file.
+TEST(CliQuantize, LeavesNothingThatItCannotReadAgain) {
+    const TempFolder folder;
+    const ModelCopy model(kDraft);
+    model.write("tokenizer_config.json", "{\"chat_template\": \"" + std::string(2 << 20, ' ') + "\"}");
+    const std::string out = folder.file("out.gguf");
+    expect_error({"quantize", model.path(), out, "--type", "q8_0"}, kFile, out + ": not written");
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+    folder.write("out.gguf", "precious");
+    expect_error({"quantize", model.path(), out, "--type", "q8_0", "--force"}, kFile, out + ": not written");
+    EXPECT_EQ(std::filesystem::file_size(out), 8u);
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
 }
 
 TEST(CliQuantize, Refusals) {

@@ -1,6 +1,7 @@
 // Which models an engine takes and what it makes of them: padded vocabularies, GGUF files beside folders, weights in other
 // types, progress, end tokens, and conversion to GGUF and back.
 #include "base/resident_memory.h"
+#include "formats/gguf_writer.h"
 #include "model/model_files.h"
 #include "session/engine_fixture.h"
 #include "session/models/quantize_model.h"
@@ -188,6 +189,32 @@ TEST(Models, conversion_keeps_every_weight_and_token) {
     EXPECT_EQ(quantize_model("/no/such/model", folder.file("x.gguf"), {}, {}, {}).code(), Code::not_found);
     EXPECT_EQ(quantize_model(source, folder.file("x.gguf"), DType::q2_k, {}, {}).code(), Code::unsupported);
     EXPECT_FALSE(std::filesystem::exists(folder.file("x.gguf")));
+}
+
+// Whose it is and under which licence stays true of a copy; what the file says of its weights does not.
+TEST(Models, conversion_keeps_what_a_file_says_of_its_origin) {
+    TempFolder folder;
+    ASSERT_TRUE(quantize_model(std::string(AUSPEX_PAIR_DIR) + "/draft", folder.file("a.gguf"), {}, {}, {}).ok());
+    {
+        const auto a = GgufFile::open(folder.file("a.gguf"));
+        ASSERT_TRUE(a.ok());
+        GgufWriter writer(folder.file("b.gguf"));
+        for (const auto& entry : a.value().contents().entries) writer.copy(entry);
+        writer.set_text("general.license", "apache-2.0");
+        writer.set_texts("general.tags", std::vector<std::string>{"text", "story"});
+        for (const auto& tensor : a.value().contents().tensors) writer.add_tensor(tensor.name, tensor.type, tensor.shape, tensor.room);
+        ASSERT_TRUE(writer.begin().ok());
+        for (const auto& tensor : a.value().contents().tensors)
+            ASSERT_TRUE(writer.write(a.value().tensor_bytes(tensor, tensor.room).value()).ok());
+        ASSERT_TRUE(writer.finish().ok());
+    }
+    const Status status = quantize_model(folder.file("b.gguf"), folder.file("c.gguf"), DType::q8_0, {}, {});
+    ASSERT_TRUE(status.ok()) << status.message();
+    const auto c = GgufFile::open(folder.file("c.gguf"));
+    ASSERT_TRUE(c.ok()) << c.status().message();
+    EXPECT_EQ(c.value().contents().text_value("general.license"), "apache-2.0");
+    ASSERT_TRUE(c.value().contents().array_value("general.tags", GgufType::string));
+    EXPECT_EQ(c.value().contents().unsigned_value("general.file_type"), 7u); // q8_0
 }
 
 #ifdef __linux__
