@@ -98,5 +98,7 @@ class GgufFile {
 };
 
 bool is_gguf_path(std::string_view path); // by its name: ".gguf", any case
+// not_found, of a path that leads to nothing: what could be there, and where people get it.
+Status no_such_model(const std::string& path);
 
 } // namespace auspex

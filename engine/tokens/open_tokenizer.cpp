@@ -89,6 +89,7 @@ Result<std::unique_ptr<Tokenizer>> open_in_folder(const std::string& folder) {
         if (looks_like_tiktoken({reinterpret_cast<const char*>(bytes.data()), std::min<size_t>(bytes.size(), 256)}))
             return open_json_tokenizer(folder);
     } else if (!path_exists(sentencepiece)) {
+        if (!path_exists(folder)) return no_such_model(folder);
         return Status(Code::not_found, folder + ": found neither tokenizer.model nor tokenizer.json, expected one of "
                                                 "them; check that the download is complete");
     }
@@ -156,6 +157,7 @@ Result<std::unique_ptr<Tokenizer>> open_json_tokenizer(const std::string& folder
 
 Result<std::unique_ptr<Tokenizer>> open_tokenizer(const std::string& model_path) {
     return catching(model_path, "to read the tokenizer", [&]() -> Result<std::unique_ptr<Tokenizer>> {
+        if (is_gguf_path(model_path) && !path_exists(model_path)) return no_such_model(model_path);
         if (is_gguf_path(model_path) || has_gguf_magic(model_path)) return open_gguf_tokenizer(model_path);
         return open_in_folder(model_path);
     });

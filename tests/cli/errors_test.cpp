@@ -179,10 +179,15 @@ TEST(CliErrors, NoDriver) {
 }
 
 TEST(CliErrors, MissingModels) {
-    expect_error({"run", "-m", "/nonexistent"}, kFile, "/nonexistent");
-    expect_error({"run", "-md", "/nonexistent"}, kFile, "/nonexistent");
-    expect_error({"bench", "-m", "/nonexistent"}, kFile, "/nonexistent");
-    expect_error({"info", "-m", "/nonexistent"}, kFile, "/nonexistent");
+    for (const char* path : {"/nonexistent", "/nonexistent.gguf", "meta-llama/Llama-3.2-1B"}) {
+        const std::string named = std::string(path) + ": found no such file or folder", from = "huggingface.co";
+        for (const char* command : {"run", "bench", "info", "tokenize", "score", "selftest", "tune", "chat"}) {
+            expect_error({command, "-m", path}, kFile, named, {.input = "a", .has_input = true});
+            expect_error({command, "-m", path}, kFile, from, {.input = "a", .has_input = true});
+        }
+        expect_error({"run", "-md", path}, kFile, named);
+        expect_error({"quantize", path, "out.gguf", "--type", "q8_0"}, kFile, named);
+    }
     expect_error({"run", "-m", kTarget + "/config.json"}, kFile, "config.json");
     for (const char* name : {"config.json", "model.safetensors"}) {
         const ModelCopy model(kDraft);
