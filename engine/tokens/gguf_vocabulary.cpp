@@ -130,15 +130,8 @@ Result<BpeParts> read_bpe_parts(const GgufContents& file, const Lists& lists, co
     return parts;
 }
 
-std::string with_space_symbols(std::string_view text) {
-    std::string out;
-    for (char c : text)
-        out += c == ' ' ? space_symbol : std::string_view(&c, 1);
-    return out;
-}
-
-Result<SentencePieceModel> read_sentencepiece_model(const GgufContents& file, const Lists& lists,
-                                                    const VocabularyTraits& traits, const std::string& path) {
+Result<SentencePieceModel> read_pieces(const GgufContents& file, const Lists& lists, const VocabularyTraits& traits,
+                                       const std::string& path) {
     if (!lists.scores) return bad(path, "no list tokenizer.ggml.scores", "a score for each token");
     if (file.bool_value("tokenizer.ggml.remove_extra_whitespaces").value_or(false))
         return Status(Code::unsupported, path + ": found tokenizer.ggml.remove_extra_whitespaces true, expected false; "
@@ -183,7 +176,7 @@ Result<std::unique_ptr<Tokenizer>> open_gguf_tokenizer(const std::string& path) 
     AUSPEX_TRY_ASSIGN(lists, read_lists(file, path));
     AUSPEX_TRY_ASSIGN(traits, read_traits(file, lists.tokens->count, *kind == "llama", path));
     if (*kind == "llama") {
-        AUSPEX_TRY_ASSIGN(model, read_sentencepiece_model(file, lists, traits, path));
+        AUSPEX_TRY_ASSIGN(model, read_pieces(file, lists, traits, path));
         return make_sentencepiece_tokenizer(std::move(model), std::move(traits), path);
     }
     const auto pattern = file.text_value("tokenizer.ggml.pre");

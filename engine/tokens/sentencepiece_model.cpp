@@ -3,13 +3,13 @@
 #include "tokens/sentencepiece_model.h"
 
 #include "tokens/spelled_tokens.h"
+#include "tokens/tokenizer.h"
 #include "tokens/utf8.h"
 
 #include <algorithm>
 #include <bit>
 #include <bitset>
 #include <cmath>
-#include <string_view>
 
 namespace auspex {
 namespace {
@@ -297,6 +297,13 @@ Status check_sentencepiece_model(SentencePieceModel& model, const std::string& p
     const auto twice = std::adjacent_find(spellings.begin(), spellings.end());
     if (twice != spellings.end()) return bad(path, "the piece " + in_quotes(*twice) + " twice", "once");
     return ok_status();
+}
+
+std::string with_space_symbols(std::string_view text) {
+    std::string out;
+    for (char c : text)
+        out += c == ' ' ? space_symbol : std::string_view(&c, 1);
+    return out;
 }
 
 std::string serialize_sentencepiece_model(const SentencePieceModel& model) {

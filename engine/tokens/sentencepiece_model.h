@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace auspex {
@@ -37,6 +38,9 @@ Result<SentencePieceModel> parse_sentencepiece_model(std::span<const std::byte> 
 Status check_sentencepiece_model(SentencePieceModel& model, const std::string& path);
 
 std::string serialize_sentencepiece_model(const SentencePieceModel& model);
+
+// A word as the library looks for it: in escaped text.
+std::string with_space_symbols(std::string_view text);
 
 // The byte of a spelling of exactly the form <0xHH> (upper case), or -1.
 int byte_of_spelling(std::string_view spelling);

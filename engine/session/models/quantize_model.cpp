@@ -168,16 +168,14 @@ void write_bpe(GgufWriter& file, const BpeModel& model) {
 // The vocabulary of a Hugging Face folder, from the file that the tokenizer itself was read from.
 Status write_folder_vocabulary(GgufWriter& file, const std::string& folder, const Tokenizer& tokenizer, const LlamaConfig& config) {
     const bool sentencepiece = tokenizer.has_dummy_prefix() || !path_exists(folder + "/tokenizer.json");
-    const std::string path = folder + (sentencepiece ? "/tokenizer.model" : "/tokenizer.json");
-    AUSPEX_TRY_ASSIGN(mapped, MappedFile::open(path));
+    AUSPEX_TRY_ASSIGN(settings, read_tokenizer_settings(folder));
     if (sentencepiece) {
-        AUSPEX_TRY_ASSIGN(model, parse_sentencepiece_model(mapped.bytes(), path));
+        AUSPEX_TRY_ASSIGN(model, read_sentencepiece_model(folder, settings));
         write_sentencepiece(file, model);
     } else {
-        AUSPEX_TRY_ASSIGN(parsed, parse_tokenizer_json(mapped.bytes(), path));
+        AUSPEX_TRY_ASSIGN(parsed, read_tokenizer_json(folder, settings));
         write_bpe(file, parsed.model);
     }
-    AUSPEX_TRY_ASSIGN(settings, read_tokenizer_settings(folder));
     std::optional<uint32_t> eos = tokenizer.control_token(settings.eos_spelling);
     if (!eos && !config.eos_ids.empty()) eos = config.eos_ids.front();
     if (tokenizer.add_bos() || tokenizer.bos_id() != 0) file.set_u32("tokenizer.ggml.bos_token_id", tokenizer.bos_id());
