@@ -49,7 +49,7 @@ Failure create_failure(auspex_status status, const std::string& line, const Mode
         if (!path.empty() && line.starts_with(path)) return model_failure(status, line, path);
     const bool lacks_flag =
         status == AUSPEX_ERROR_NO_DEVICE && models.device && line.find("--device") == std::string::npos;
-    return {exit_code_of(status), lacks_flag ? "--device " + *models.device + ": " + line : line};
+    return {exit_code_of(status), lacks_flag ? "--device " + *models.device + ": " + line : with_drivers(status, line)};
 }
 
 const char* path_or_null(const std::string& path) {
@@ -90,6 +90,12 @@ void keep_llvmpipe_from_waking_threads(const Client::Request& request) {
 }
 
 } // namespace
+
+std::string with_drivers(auspex_status status, const std::string& line) {
+    constexpr std::string_view no_device = "no Vulkan device was found";
+    if (status != AUSPEX_ERROR_NO_DEVICE || !line.starts_with(no_device)) return line;
+    return std::string(no_device) + " by " + vulkan_drivers() + line.substr(no_device.size());
+}
 
 ExitCode exit_code_of(auspex_status status) {
     switch (status) {

@@ -14,6 +14,8 @@ namespace auspex::cli {
 
 // The exit code of a library error.
 ExitCode exit_code_of(auspex_status status);
+// The line, with the drivers that were asked where it is about there being no device.
+std::string with_drivers(auspex_status status, const std::string& line);
 
 // Keeps the library's last error line and prints its warnings; give log and this to any call that takes a log.
 class LibraryLog {

@@ -141,6 +141,18 @@ void set_environment(const char* name, const char* value) {
     ::setenv(name, value, /*overwrite=*/1);
 }
 
+std::string vulkan_drivers() {
+    for (const char* variable : {"VK_DRIVER_FILES", "VK_ICD_FILENAMES"}) // the newer name counts
+        if (const auto files = environment(variable)) return std::string(variable) + "=" + *files;
+    std::string names;
+    for (const char* folder : {"/etc/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/usr/share/vulkan/icd.d"}) {
+        std::error_code error;
+        for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+            names += (names.empty() ? "" : ", ") + at->path().filename().string();
+    }
+    return names.empty() ? "any driver, as none is installed in /usr/share/vulkan/icd.d" : names;
+}
+
 std::string executable_folder() {
     std::error_code error;
 #if defined(__APPLE__)

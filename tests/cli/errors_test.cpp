@@ -2,6 +2,7 @@
 #include "cli/model_copy.h"
 
 #include <bit>
+#include <filesystem>
 
 namespace auspex::test {
 
@@ -170,12 +171,28 @@ TEST(CliErrors, UnknownDevice) {
     expect_error({"bench", "--device", "-1"}, kDevice, "--device -1");
 }
 
+// The Vulkan loader finds drivers through these; a file that does not exist leaves none. Installed ones whose hardware is
+// not in this machine answer in their own ways.
 TEST(CliErrors, NoDriver) {
-    // The Vulkan loader finds drivers through these; a file that does not exist leaves none.
-    const CliSetting none = {
-        .environment = {{"VK_DRIVER_FILES", "/nonexistent.json"}, {"VK_ICD_FILENAMES", "/nonexistent.json"}}};
-    expect_error({"run"}, kDevice, "evice", none);
-    expect_error({"info"}, kDevice, "evice", none);
+    std::vector<std::string> files = {"/nonexistent.json"};
+    std::error_code error;
+    for (std::filesystem::directory_iterator at("/usr/share/vulkan/icd.d", error), end; !error && at != end; at.increment(error)) {
+        const std::string path = at->path().string();
+        const CliSetting only = {.environment = {{"VK_DRIVER_FILES", path.c_str()}, {"VK_ICD_FILENAMES", path.c_str()}}};
+        if (run_cli({"info"}, only).exit_code != 0) files.push_back(path);
+    }
+    for (const std::string& file : files)
+        for (const char* variable : {"VK_DRIVER_FILES", "VK_ICD_FILENAMES"}) {
+            const bool is_older = variable == std::string("VK_ICD_FILENAMES");
+            const CliSetting none = {.environment = {{"VK_ICD_FILENAMES", file.c_str()},
+                                                     {"VK_DRIVER_FILES", is_older ? nullptr : file.c_str()}}};
+            for (const char* command : {"run", "info", "bench", "score", "selftest", "tune"}) {
+                const CliSetting setting = {.input = "a", .has_input = true, .environment = none.environment};
+                expect_error({command}, kDevice, std::string("no Vulkan device was found by ") + variable + "=" + file, setting);
+                expect_error({command}, kDevice, "mesa-vulkan-drivers", setting);
+                expect_error({command}, kDevice, "group render", setting);
+            }
+        }
 }
 
 TEST(CliErrors, MissingModels) {
