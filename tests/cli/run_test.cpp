@@ -4,6 +4,7 @@
 
 #include <auspex/auspex.h>
 
+#include <filesystem>
 #include <csignal>
 #include <fstream>
 #include <numeric>
@@ -314,6 +315,35 @@ TEST(CliRun, OutputThatCannotBeWrittenIsAnErrorWithItsCause) {
 TEST(CliRun, WorksWithoutAHomeFolder) {
     const CliSetting homeless = {.environment = {{"HOME", nullptr}, {"XDG_CACHE_HOME", "/proc/none"}}};
     EXPECT_EQ(run_cli({"run", "-n", "4"}, homeless).exit_code, 0);
+}
+
+// Nothing can be kept or read there: that costs speed, not the text, and is told in no more than warnings.
+TEST(CliRun, AUselessCacheFolderCostsSpeedOnly) {
+    namespace fs = std::filesystem;
+    const TempFolder folder;
+    fs::create_directories(folder.file("file"));
+    folder.write("file/auspex", "no folder");
+    fs::permissions(folder.file("file/auspex"), fs::perms::all); // so that it may be "searched"
+    fs::create_directories(folder.file("read-only/auspex"));
+    fs::permissions(folder.file("read-only/auspex"), fs::perms::owner_read | fs::perms::owner_exec);
+    for (const char* name : {"speculation.json", "tuning.json"}) // what should be files are folders
+        fs::create_directories(folder.file("folders/auspex/") + name);
+    fs::create_directories(folder.file("loops"));
+    fs::create_symlink("auspex", folder.file("loops/auspex"));
+    const std::vector<std::string> run = {"run", "-n", "8", "--draft-len", "2", "-p", kPrompt};
+    const Json expected = run_cli_json(run)["completions"];
+    for (const char* name : {"file", "read-only", "folders", "loops"}) {
+        const std::string cache = folder.file(name);
+        const CliSetting setting = {.environment = {{"XDG_CACHE_HOME", cache.c_str()}}};
+        const CliResult result = run_cli(run, setting);
+        EXPECT_EQ(result.exit_code, 0) << name << ": " << result.err;
+        EXPECT_EQ(run_cli_json(run, setting)["completions"], expected) << name;
+        EXPECT_EQ(run_cli({"bench", "-n", "4", "-r", "1"}, setting).exit_code, 0) << name;
+        size_t n_temporary = 0;
+        for (const auto& entry : fs::recursive_directory_iterator(cache))
+            n_temporary += entry.path().extension() == ".tmp";
+        EXPECT_EQ(n_temporary, 0u) << name << ": nothing is left of what could not be kept";
+    }
 }
 
 } // namespace auspex::test
