@@ -4,8 +4,8 @@
 
 #include <auspex/auspex.h>
 
-#include <filesystem>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <numeric>
 
