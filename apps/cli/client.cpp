@@ -142,7 +142,7 @@ auspex_model_info describe_model(const std::string& path, auspex_cache_type cach
     return info;
 }
 
-Client::Client(const Request& request) {
+Client::Client(const Request& request) : target_(request.models.target) {
     keep_llvmpipe_from_waking_threads(request);
     const std::string cache = cache_folder();
     ProgressBar progress("loading");
@@ -224,7 +224,9 @@ std::vector<uint32_t> Client::encode_chat(const auspex_chat_turn& turn) {
 }
 
 void Client::score(const std::vector<uint32_t>& tokens, double* log_probs, const auspex_score_options& options) {
-    check(auspex_engine_score(engine_, tokens.data(), tokens.size(), log_probs, &options));
+    const auspex_status status = auspex_engine_score(engine_, tokens.data(), tokens.size(), log_probs, &options);
+    if (status == AUSPEX_ERROR_BAD_FILE) throw model_failure(status, log_.error_line(status), target_);
+    check(status);
 }
 
 auspex_sequence Client::create(const auspex_sequence_desc& desc) {
@@ -287,6 +289,10 @@ auspex_sequence_stats Client::stats(auspex_sequence sequence) {
     auspex_sequence_stats stats;
     auspex_sequence_stats_init(&stats, sizeof stats);
     check(auspex_sequence_get_stats(engine_, sequence, &stats));
+    if (stats.not_finite_n > 0)
+        throw Failure(kExitFile, (target_.empty() ? "the target" : target_) +
+                                     ": found logits that are not finite numbers, expected numbers; the weights are damaged, or "
+                                     "too large for the type that they have or are converted to");
     return stats;
 }
 

@@ -65,6 +65,7 @@ class Client {
     void wait();
     // Appends what became readable.
     void read(auspex_sequence sequence, std::vector<auspex_token>& tokens, std::string& text);
+    // Throws Failure(kExitFile) once the target has given what are no numbers: no token behind it means anything.
     auspex_sequence_stats stats(auspex_sequence sequence);
     auspex_round_times take_round_times(uint32_t draft_len);
     uint64_t rounds_read() const { return rounds_read_; } // by step, of all sequences
@@ -77,6 +78,7 @@ class Client {
     void check(auspex_status status) const;
 
     LibraryLog log_;
+    std::string target_; // its path, "" of a synthetic one
     auspex_engine* engine_ = nullptr;
     auspex_engine_info info_{};
     TraceFile* trace_ = nullptr; // null: none

@@ -77,8 +77,8 @@ namespace {
 Status check_logits(std::span<const float> row, size_t position) {
     const bool has_sum = std::none_of(row.begin(), row.end(), [](float x) { return std::isnan(x) || x == INFINITY; });
     if (has_sum && std::any_of(row.begin(), row.end(), [](float x) { return std::isfinite(x); })) return ok_status();
-    return {Code::bad_file, "the target's logits at position " + std::to_string(position) + " are not finite numbers; its weights are "
-                            "damaged, or too large for the type that they have or are converted to"};
+    return {Code::bad_file, "found logits at position " + std::to_string(position) + " that are not finite numbers, expected numbers; "
+                            "the weights are damaged, or too large for the type that they have or are converted to"};
 }
 
 } // namespace
