@@ -12,7 +12,7 @@ namespace {
 using namespace auspex::cli;
 
 int print_notice(const Notice& notice) {
-    std::fputs(notice.text.c_str(), stdout);
+    print_text(notice.text);
     return kExitOk;
 }
 

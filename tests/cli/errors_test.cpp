@@ -266,21 +266,23 @@ TEST(CliErrors, LogitsThatAreNotFinite) {
         const ModelCopy model(kTarget);
         model.fill("model.norm.weight", bits);
         const std::string named = model.path() + ": found logits";
-        const std::vector<std::vector<std::string>> commands = {{"run", "-n", "8", "-p", "Once"},
-                                                                {"run", "-n", "8", "-p", "Once", "--json"},
-                                                                {"run", "-n", "8", "-p", "Once", "--temp", "1", "-s", "1"},
-                                                                {"run", "-n", "8", "-p", "Once", "--top-k", "5", "--temp", "1"},
-                                                                {"run", "-n", "8", "-p", "Once", "--samples", "2", "--temp", "1"},
-                                                                {"run", "-n", "8", "-p", "Once", "-md", kDraft, "--draft-len", "2"},
-                                                                {"score", "-p", "Once upon a time"},
-                                                                {"bench", "-n", "8", "-r", "1", "--no-draft"},
-                                                                {"selftest"}};
+        std::vector<std::vector<std::string>> commands = {{"run", "-n", "8", "-p", "Once", "--temp", "1", "-s", "1"},
+                                                          {"score", "-p", "Once upon a time"}};
+        if (bits == 0x7fc0)
+            commands.insert(commands.end(), {{"run", "-n", "8", "-p", "Once"},
+                                             {"run", "-n", "8", "-p", "Once", "--json"},
+                                             {"run", "-n", "8", "-p", "Once", "--top-k", "5", "--temp", "1"},
+                                             {"run", "-n", "8", "-p", "Once", "--samples", "2", "--temp", "1"},
+                                             {"run", "-n", "8", "-p", "Once", "-md", kDraft, "--draft-len", "2"},
+                                             {"bench", "-n", "8", "-r", "1", "--no-draft"},
+                                             {"selftest"}});
         for (std::vector<std::string> command : commands) {
             command.insert(command.begin() + 1, {"-m", model.path()});
             const CliResult result = run_cli(command);
             EXPECT_EQ(result.exit_code, kFile) << command[0] << " " << bits << ": " << result.out << result.err;
             EXPECT_NE(result.err.find(named), std::string::npos) << command[0] << " " << bits << ": " << result.err;
         }
+        if (bits != 0x7fc0) continue;
         const CliResult chat = run_cli({"chat", "-m", model.path(), "--chat-template", "zephyr"}, {.input = "Hello\n", .has_input = true});
         EXPECT_EQ(chat.exit_code, kFile) << chat.err;
         // A draft of that kind is another matter: its proposals come to nothing.

@@ -68,7 +68,7 @@ void print(const SelftestOptions& options, const auspex_engine_info& device, con
     json["passed"] = passed;
     json["seconds"] = seconds;
     json["checks"] = list;
-    std::printf("%s\n", json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+    print_text(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 // auspex tokenize: text to token ids by a model's own vocabulary, and back.
 #include "cli/output/report.h"
 #include "cli/prompt.h"
+#include "cli/standard_output.h"
 #include "cli/terminal.h"
 
 #include <cstdio>
@@ -40,7 +41,7 @@ int detokenize(const TokenizeOptions& options) {
         print_text_json(text);
     } else {
         const std::string shown = is_terminal(Stream::output) ? without_control_characters(text) : text;
-        std::fwrite(shown.data(), 1, shown.size(), stdout);
+        print_text(shown);
         if (!shown.ends_with('\n')) std::fputc('\n', stdout);
     }
     return kExitOk;

@@ -124,7 +124,7 @@ void StoryPrinter::write(std::string_view text, const char* color) {
     const std::string shown = is_terminal_ ? without_control_characters(text) : std::string(text);
     const bool is_painted = has_color_ && *color != '\0';
     if (is_painted) std::fputs(color, stdout);
-    std::fwrite(shown.data(), 1, shown.size(), stdout);
+    print_text(shown);
     if (is_painted) std::fputs(kReset, stdout);
     is_line_open_ = !text.ends_with('\n');
 }
