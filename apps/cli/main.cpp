@@ -42,7 +42,9 @@ int run_command(const Command& command) {
 
 int main(int argc, char** argv) {
     try {
-        const int exit_code = run_command(parse_command_line(prepare_console(argc, argv)));
+        const Command command = parse_command_line(prepare_console(argc, argv));
+        keep_drivers_off_a_full_disk();
+        const int exit_code = run_command(command);
         if (const std::string failure = output_failure(); !failure.empty())
             return report_failure(kExitInternal, ("stdout: " + failure).c_str());
         return exit_code;

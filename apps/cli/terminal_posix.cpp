@@ -141,6 +141,17 @@ void set_environment(const char* name, const char* value) {
     ::setenv(name, value, /*overwrite=*/1);
 }
 
+void keep_drivers_off_a_full_disk() {
+    constexpr const char* off = "MESA_SHADER_CACHE_DISABLE";
+    constexpr uintmax_t least_bytes = 16u << 20; // the mapped file has 1.3 MB; some room for others beside it
+    std::string folder;
+    for (const char* variable : {"MESA_SHADER_CACHE_DIR", "XDG_CACHE_HOME", "HOME"}) // as Mesa looks for it
+        if (const auto value = environment(variable); value && folder.empty()) folder = *value;
+    std::error_code error;
+    const auto room = std::filesystem::space(folder, error);
+    if (!error && room.available < least_bytes && !environment(off)) set_environment(off, "true");
+}
+
 std::string vulkan_drivers() {
     for (const char* variable : {"VK_DRIVER_FILES", "VK_ICD_FILENAMES"}) // the newer name counts
         if (const auto files = environment(variable)) return std::string(variable) + "=" + *files;

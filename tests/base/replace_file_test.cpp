@@ -8,6 +8,8 @@
 #include <functional>
 
 #if defined(__unix__) || defined(__APPLE__)
+#include <csignal>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #endif
 
@@ -86,6 +88,28 @@ TEST(ReplaceFile, what_is_no_file_stays) {
         EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), n_before) << writer.name;
     }
 }
+
+#if defined(__unix__) || defined(__APPLE__)
+// The kernel refuses every byte, as a full disk would.
+TEST(ReplaceFile, a_full_disk_leaves_the_old_file_and_nothing_beside_it) {
+    struct rlimit before = {};
+    ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+    const auto previous = std::signal(SIGXFSZ, SIG_IGN);
+    for (const Writer& writer : writers) {
+        TempFolder folder;
+        folder.write("file", "old");
+        struct rlimit none = before;
+        none.rlim_cur = 0;
+        ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &none), 0);
+        const bool written = writer.writes(folder.file("file"));
+        ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+        EXPECT_FALSE(written) << writer.name;
+        EXPECT_EQ(content(folder.file("file")), "old") << writer.name;
+        EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1) << writer.name;
+    }
+    std::signal(SIGXFSZ, previous);
+}
+#endif
 
 } // namespace
 } // namespace auspex

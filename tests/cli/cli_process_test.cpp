@@ -10,6 +10,10 @@
 #include <poll.h>
 #include <sstream>
 #include <sys/wait.h>
+#if defined(__linux__)
+#include <sched.h>
+#include <sys/mount.h>
+#endif
 #include <unistd.h>
 
 #if defined(__APPLE__)
@@ -22,6 +26,23 @@ namespace auspex::test {
 
 namespace {
 
+// A file system of 16 KiB, all of them used.
+bool mount_full_disk([[maybe_unused]] const char* folder) {
+#if defined(__linux__)
+    if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
+    if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return false;
+    if (mount("full", folder, "tmpfs", 0, "size=16k") != 0) return false;
+    const int file = open((std::string(folder) + "/fill").c_str(), O_WRONLY | O_CREAT, 0600);
+    const std::array<char, 4096> bytes{};
+    while (write(file, bytes.data(), bytes.size()) > 0) {
+    }
+    close(file);
+    return true;
+#else
+    return false;
+#endif
+}
+
 [[noreturn]] void become_cli(const std::vector<std::string>& arguments, const CliSetting& setting) {
     for (const auto& [name, value] : setting.environment) {
         if (value != nullptr)
@@ -33,6 +54,7 @@ namespace {
     for (const std::string& argument : arguments)
         words.push_back(const_cast<char*>(argument.c_str()));
     words.push_back(nullptr);
+    if (setting.full_disk != nullptr && !mount_full_disk(setting.full_disk)) _exit(126);
     std::signal(SIGINT, SIG_DFL);
     std::signal(SIGPIPE, SIG_DFL);
     execv(AUSPEX_PROGRAM, words.data());
