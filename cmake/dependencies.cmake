@@ -31,5 +31,7 @@ foreach(need
     mark_as_advanced(${variable})
 endforeach()
 
+include(cmake/abseil.cmake)
+auspex_find_abseil(${AUSPEX_SENTENCEPIECE_INCLUDE_DIR})
 find_package(Threads REQUIRED)
 find_package(nlohmann_json 3.10 REQUIRED)

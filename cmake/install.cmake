@@ -11,6 +11,10 @@ install(DIRECTORY engine/api/include/auspex DESTINATION ${CMAKE_INSTALL_INCLUDED
 configure_package_config_file(cmake/auspex-config.cmake.in auspex-config.cmake INSTALL_DESTINATION ${config_folder})
 write_basic_package_version_file(auspex-config-version.cmake COMPATIBILITY SameMinorVersion)
 file(RELATIVE_PATH AUSPEX_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+set(AUSPEX_PC_ABSEIL "")
+if(AUSPEX_ABSEIL)
+    set(AUSPEX_PC_ABSEIL " -labsl_status")
+endif()
 configure_file(cmake/auspex.pc.in auspex.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/auspex-config.cmake ${PROJECT_BINARY_DIR}/auspex-config-version.cmake
     DESTINATION ${config_folder})

@@ -49,7 +49,7 @@ Failure create_failure(auspex_status status, const std::string& line, const Mode
         if (!path.empty() && line.starts_with(path)) return model_failure(status, line, path);
     const bool lacks_flag =
         status == AUSPEX_ERROR_NO_DEVICE && models.device && line.find("--device") == std::string::npos;
-    return {exit_code_of(status), lacks_flag ? "--device " + *models.device + ": " + line : line};
+    return {exit_code_of(status), lacks_flag ? "--device " + *models.device + ": " + line : with_drivers(status, line)};
 }
 
 const char* path_or_null(const std::string& path) {
@@ -91,6 +91,12 @@ void keep_llvmpipe_from_waking_threads(const Client::Request& request) {
 }
 
 } // namespace
+
+std::string with_drivers(auspex_status status, const std::string& line) {
+    constexpr std::string_view no_device = "no Vulkan device was found";
+    if (status != AUSPEX_ERROR_NO_DEVICE || !line.starts_with(no_device)) return line;
+    return std::string(no_device) + " by " + vulkan_drivers() + line.substr(no_device.size());
+}
 
 ExitCode exit_code_of(auspex_status status) {
     switch (status) {
@@ -137,7 +143,7 @@ auspex_model_info describe_model(const std::string& path, auspex_cache_type cach
     return info;
 }
 
-Client::Client(const Request& request) {
+Client::Client(const Request& request) : target_(request.models.target) {
     keep_llvmpipe_from_waking_threads(request);
     const std::string cache = cache_folder();
     ProgressBar progress("loading");
@@ -219,7 +225,9 @@ std::vector<uint32_t> Client::encode_chat(const auspex_chat_turn& turn) {
 }
 
 void Client::score(const std::vector<uint32_t>& tokens, double* log_probs, const auspex_score_options& options) {
-    check(auspex_engine_score(engine_, tokens.data(), tokens.size(), log_probs, &options));
+    const auspex_status status = auspex_engine_score(engine_, tokens.data(), tokens.size(), log_probs, &options);
+    if (status == AUSPEX_ERROR_BAD_FILE) throw model_failure(status, log_.error_line(status), target_);
+    check(status);
 }
 
 void Client::prepare(const auspex_sequence_desc& desc) {
@@ -286,6 +294,10 @@ auspex_sequence_stats Client::stats(auspex_sequence sequence) {
     auspex_sequence_stats stats;
     auspex_sequence_stats_init(&stats, sizeof stats);
     check(auspex_sequence_get_stats(engine_, sequence, &stats));
+    if (stats.not_finite_n > 0)
+        throw Failure(kExitFile, (target_.empty() ? "the target" : target_) +
+                                     ": found logits that are not finite numbers, expected numbers; the weights are damaged, or "
+                                     "too large for the type that they have or are converted to");
     return stats;
 }
 
@@ -345,6 +357,13 @@ std::string Tokenizer::decode(const std::vector<uint32_t>& ids) const {
         return auspex_tokenizer_decode(tokenizer_, ids.data(), ids.size(), bytes, capacity, count);
     }));
     return {text.begin(), text.end()};
+}
+
+bool Tokenizer::is_control(uint32_t id) const {
+    size_t bytes = 0;
+    int is_control = 0;
+    auspex_tokenizer_piece(tokenizer_, id, nullptr, 0, &bytes, &is_control);
+    return is_control != 0 && bytes > 0;
 }
 
 std::string Tokenizer::piece(uint32_t id) const {

@@ -14,6 +14,8 @@ namespace auspex::cli {
 
 // The exit code of a library error.
 ExitCode exit_code_of(auspex_status status);
+// The line, with the drivers that were asked where it is about there being no device.
+std::string with_drivers(auspex_status status, const std::string& line);
 
 // Keeps the library's last error line and prints its warnings; give log and this to any call that takes a log.
 class LibraryLog {
@@ -64,6 +66,7 @@ class Client {
     void wait();
     // Appends what became readable.
     void read(auspex_sequence sequence, std::vector<auspex_token>& tokens, std::string& text);
+    // Throws Failure(kExitFile) once the target has given what are no numbers: no token behind it means anything.
     auspex_sequence_stats stats(auspex_sequence sequence);
     auspex_round_times take_round_times(uint32_t draft_len);
     uint64_t rounds_read() const { return rounds_read_; } // by step, of all sequences
@@ -76,6 +79,7 @@ class Client {
     void check(auspex_status status) const;
 
     LibraryLog log_;
+    std::string target_; // its path, "" of a synthetic one
     auspex_engine* engine_ = nullptr;
     auspex_engine_info info_{};
     TraceFile* trace_ = nullptr; // null: none
@@ -109,6 +113,7 @@ class Tokenizer {
     std::vector<uint32_t> encode_chat(const auspex_chat_turn& turn); // as Client's
     std::string decode(const std::vector<uint32_t>& ids) const;
     std::string piece(uint32_t id) const; // bytes; of a control token its spelling
+    bool is_control(uint32_t id) const;   // stands for no text, and has a spelling
     uint32_t vocab_size() const;
 
   private:

@@ -1,10 +1,9 @@
 // Chooses the command and turns failures into one line on stderr and an exit code.
 #include "cli/options.h"
+#include "cli/standard_output.h"
 #include "cli/terminal.h"
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <exception>
 #include <new>
 
@@ -13,12 +12,12 @@ namespace {
 using namespace auspex::cli;
 
 int print_notice(const Notice& notice) {
-    std::fputs(notice.text.c_str(), stdout);
+    print_text(notice.text);
     return kExitOk;
 }
 
 int report_failure(int exit_code, const char* message) {
-    std::fflush(stdout);
+    flush_output();
     std::fprintf(stderr, "auspex: %s\n", as_one_line(message).c_str());
     return exit_code;
 }
@@ -43,9 +42,11 @@ int run_command(const Command& command) {
 
 int main(int argc, char** argv) {
     try {
-        const int exit_code = run_command(parse_command_line(prepare_console(argc, argv)));
-        if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
-            return report_failure(kExitInternal, (std::string("stdout: ") + std::strerror(errno)).c_str());
+        const Command command = parse_command_line(prepare_console(argc, argv));
+        keep_drivers_off_a_full_disk();
+        const int exit_code = run_command(command);
+        if (const std::string failure = output_failure(); !failure.empty())
+            return report_failure(kExitInternal, ("stdout: " + failure).c_str());
         return exit_code;
     } catch (const Failure& failure) {
         return report_failure(failure.exit_code(), failure.what());

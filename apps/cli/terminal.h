@@ -30,6 +30,10 @@ std::tm local_time(); // now
 uint64_t thread_cpu_ns(); // CPU time of this thread so far; 0 where the system does not tell
 std::optional<std::string> environment(const char* name);
 void set_environment(const char* name, const char* value); // for libraries that are loaded later; before any other thread
+// Mesa maps a file of its shader cache without room for it, which ends the process on a full disk. Before any driver is
+// loaded.
+void keep_drivers_off_a_full_disk();
+std::string vulkan_drivers(); // that a Vulkan loader asks here: those the environment names, or those installed
 std::string executable_folder(); // UTF-8; empty when the system does not tell
 std::string cache_folder();      // UTF-8; of Auspex, created when missing; empty when there can be none
 

@@ -75,6 +75,12 @@ int descriptor(Stream stream) {
 } // namespace
 
 std::vector<std::string> prepare_console(int argc, char** argv) {
+    // A stream that was closed stays one that fails: else the next file that is opened, a model or a device, would be it.
+    for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+        if (fcntl(stream, F_GETFD) != -1 || errno != EBADF) continue;
+        const int wrong_way = open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY); // the lowest that is free
+        static_cast<void>(wrong_way);
+    }
     return {argv, argv + argc};
 }
 
@@ -133,6 +139,29 @@ std::optional<std::string> environment(const char* name) {
 
 void set_environment(const char* name, const char* value) {
     ::setenv(name, value, /*overwrite=*/1);
+}
+
+void keep_drivers_off_a_full_disk() {
+    constexpr const char* off = "MESA_SHADER_CACHE_DISABLE";
+    constexpr uintmax_t least_bytes = 16u << 20; // the mapped file has 1.3 MB; some room for others beside it
+    std::string folder;
+    for (const char* variable : {"MESA_SHADER_CACHE_DIR", "XDG_CACHE_HOME", "HOME"}) // as Mesa looks for it
+        if (const auto value = environment(variable); value && folder.empty()) folder = *value;
+    std::error_code error;
+    const auto room = std::filesystem::space(folder, error);
+    if (!error && room.available < least_bytes && !environment(off)) set_environment(off, "true");
+}
+
+std::string vulkan_drivers() {
+    for (const char* variable : {"VK_DRIVER_FILES", "VK_ICD_FILENAMES"}) // the newer name counts
+        if (const auto files = environment(variable)) return std::string(variable) + "=" + *files;
+    std::string names;
+    for (const char* folder : {"/etc/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/usr/share/vulkan/icd.d"}) {
+        std::error_code error;
+        for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+            names += (names.empty() ? "" : ", ") + at->path().filename().string();
+    }
+    return names.empty() ? "any driver, as none is installed in /usr/share/vulkan/icd.d" : names;
 }
 
 std::string executable_folder() {

@@ -155,6 +155,14 @@ void set_environment(const char* name, const char* value) {
     _putenv_s(name, value);
 }
 
+void keep_drivers_off_a_full_disk() {}
+
+std::string vulkan_drivers() {
+    for (const char* variable : {"VK_DRIVER_FILES", "VK_ICD_FILENAMES"})
+        if (const auto files = environment(variable)) return std::string(variable) + "=" + *files;
+    return "the drivers that the registry names";
+}
+
 std::string executable_folder() {
     wchar_t buffer[32768];
     const DWORD size = GetModuleFileNameW(nullptr, buffer, 32768);

@@ -48,6 +48,17 @@ std::string format(const char* pattern, ...) {
     return text;
 }
 
+std::string shortened(const std::string& text, size_t most) {
+    if (text.size() <= most) return text;
+    const auto is_inside = [&](size_t at) { return (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80; };
+    size_t end = most / 2, begin = text.size() - most / 2;
+    while (end > 0 && is_inside(end))
+        --end;
+    while (begin < text.size() && is_inside(begin))
+        ++begin;
+    return text.substr(0, end) + " ... " + text.substr(begin);
+}
+
 std::string format_bytes(uint64_t bytes) {
     constexpr std::array units = {"bytes", "KiB", "MiB", "GiB", "TiB"};
     auto value = static_cast<double>(bytes);
@@ -67,6 +78,12 @@ std::vector<std::pair<std::string, auspex_weight_type>> weight_types() {
 
 std::string format_api_version(uint32_t version) {
     return format("%u.%u.%u", (version >> 22) & 0x7fu, (version >> 12) & 0x3ffu, version & 0xfffu);
+}
+
+std::string lower_case(std::string text) {
+    for (char& c : text)
+        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    return text;
 }
 
 std::string as_one_line(std::string_view text) {

@@ -24,10 +24,15 @@ enum ExitCode : int {
     kExitInterrupted = 130
 };
 
-// Ends the command: main prints the message as one line and returns the code.
+// The middle of a text that is longer than `most` bytes is left out, at whole characters.
+std::string shortened(const std::string& text, size_t most);
+
+// Ends the command: main prints the message as one line and returns the code. Of a message that repeats a long value,
+// beginning and end are kept.
 class Failure : public std::runtime_error {
   public:
-    Failure(ExitCode exit_code, const std::string& message) : std::runtime_error(message), exit_code_(exit_code) {}
+    Failure(ExitCode exit_code, const std::string& message)
+        : std::runtime_error(shortened(message, 600)), exit_code_(exit_code) {}
     ExitCode exit_code() const { return exit_code_; }
 
   private:
@@ -48,6 +53,7 @@ std::string format_bytes(uint64_t bytes);
 std::vector<std::pair<std::string, auspex_weight_type>> weight_types();
 // "1.3.230"
 std::string format_api_version(uint32_t version);
+std::string lower_case(std::string text); // of ASCII
 // Control characters and line ends become spaces.
 std::string as_one_line(std::string_view text);
 // Byte offset of the first sequence that is not UTF-8, or npos.

@@ -374,6 +374,7 @@ auspex_status auspex_sequence_get_stats(const auspex_engine* engine, auspex_sequ
         value.total_n = static_cast<uint32_t>(live->tokens.size());
         value.tested_n = live->stats.n_tested;
         value.overlap = live->stats.overlap;
+        value.not_finite_n = live->stats.n_not_finite;
         const RoundPlanner::Report report = engine->engine->planner().report(*live);
         value.c = report.c;
         value.v = report.v;

@@ -17,6 +17,17 @@ Status missing_entry_point(const char* name) {
     return {Code::no_device, std::string("the Vulkan driver lacks ") + name + "; Vulkan 1.1 is needed"};
 }
 
+// What people can do about it. Which drivers were asked is told by who may read the environment.
+Status no_device_found(const std::string& why) {
+    return {Code::no_device, "no Vulkan device was found" + why + "; install the GPU's driver, or one that runs on any CPU (Debian: "
+                             "mesa-vulkan-drivers brings lavapipe); a GPU that has one may be closed to this user (Linux: join the group render)"};
+}
+
+// Drivers that find no hardware answer in many ways. Want of memory and a lost device are not among them.
+bool means_no_device(const Status& status) {
+    return status.code() == Code::internal || status.code() == Code::unsupported;
+}
+
 Result<VkInstance> create_instance(VkFunctions& vk) {
     uint32_t n = 0;
     AUSPEX_TRY(vk_status(vk.EnumerateInstanceExtensionProperties(nullptr, &n, nullptr), "vkEnumerateInstanceExtensionProperties"));
@@ -43,8 +54,7 @@ Result<VkInstance> create_instance(VkFunctions& vk) {
         return Status(Code::no_device, "no Vulkan device can be used: the loader knows no Vulkan 1.1; install a newer one");
     }
     Status status = vk_status(result, "vkCreateInstance");
-    if (status.code() == Code::internal || status.code() == Code::unsupported)
-        return Status(Code::no_device, "no Vulkan device can be used: " + status.message() + "; expected a Vulkan 1.1 driver on this machine");
+    if (means_no_device(status)) return no_device_found(" (" + status.message() + ")");
     if (!status.ok()) return status;
     return instance;
 }
@@ -90,10 +100,13 @@ Result<std::vector<VkPhysicalDevice>> enumerate_physical(const VkFunctions& vk, 
     VkResult result = vk.EnumeratePhysicalDevices(instance, &n, nullptr);
     std::vector<VkPhysicalDevice> devices(n);
     if (result == VK_SUCCESS && n > 0) result = vk.EnumeratePhysicalDevices(instance, &n, devices.data());
-    if (result != VK_INCOMPLETE) AUSPEX_TRY(vk_status(result, "vkEnumeratePhysicalDevices"));
+    if (result != VK_INCOMPLETE) {
+        Status status = vk_status(result, "vkEnumeratePhysicalDevices");
+        if (means_no_device(status)) return no_device_found(" (" + status.message() + ")");
+        AUSPEX_TRY(std::move(status));
+    }
     devices.resize(n);
-    if (devices.empty())
-        return Status(Code::no_device, "no Vulkan device was found; install a driver (Debian: mesa-vulkan-drivers runs on any CPU)");
+    if (devices.empty()) return no_device_found("");
     return devices;
 }
 

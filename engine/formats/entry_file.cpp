@@ -50,7 +50,7 @@ std::optional<json> EntryFile::find(const Key& key, const Logger& log) const {
     if (path_.empty()) return std::nullopt;
     const json fields = fields_of(key);
     for (const json& entry : read(log))
-        if (has_fields(entry, fields)) return entry;
+        if (has_fields(entry, fields)) return std::make_optional(entry);
     return std::nullopt;
 }
 

@@ -294,4 +294,10 @@ bool is_gguf_path(std::string_view path) {
                       [](char a, char b) { return a == (b >= 'A' && b <= 'Z' ? b - 'A' + 'a' : b); });
 }
 
+Status no_such_model(const std::string& path) {
+    return {Code::not_found, path + ": found no such file or folder, expected a GGUF file or a Hugging Face folder; check "
+                                    "the path, or download a model, from huggingface.co for example: one .gguf file, or "
+                                    "all files of a repository into a folder"};
+}
+
 } // namespace auspex

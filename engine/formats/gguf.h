@@ -48,6 +48,7 @@ struct GgufContents {
     const Entry* find(std::string_view key) const; // null when absent
     // Absent and of another type are both nullopt; integers of any width are widened, never cut; negative is nullopt.
     std::optional<uint64_t> unsigned_value(std::string_view key) const;
+    bool is_minus_one(std::string_view key) const;                // an integer of any width
     std::optional<double> real_value(std::string_view key) const; // f32 and f64
     std::optional<bool> bool_value(std::string_view key) const;
     std::optional<std::string_view> text_value(std::string_view key) const;
@@ -97,5 +98,7 @@ class GgufFile {
 };
 
 bool is_gguf_path(std::string_view path); // by its name: ".gguf", any case
+// not_found, of a path that leads to nothing: what could be there, and where people get it.
+Status no_such_model(const std::string& path);
 
 } // namespace auspex

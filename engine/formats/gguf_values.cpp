@@ -60,6 +60,12 @@ std::optional<uint64_t> GgufContents::unsigned_value(std::string_view key) const
     return value && !value->negative ? std::optional(value->bits) : std::nullopt;
 }
 
+bool GgufContents::is_minus_one(std::string_view key) const {
+    const Entry* entry = find(key);
+    const auto value = entry ? integer_of(entry->type, entry->bytes) : std::nullopt;
+    return value && value->negative && value->bits == ~uint64_t{0};
+}
+
 std::optional<double> GgufContents::real_value(std::string_view key) const {
     const Entry* entry = find(key);
     return entry ? real_of(entry->type, entry->bytes) : std::nullopt;

@@ -9,7 +9,6 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <limits>
 #include <system_error>
 
@@ -50,7 +49,7 @@ GgufWriter::~GgufWriter() {
 void GgufWriter::discard() {
     file_.close();
     std::error_code ignored;
-    std::filesystem::remove(system_path(temporary_), ignored);
+    std::filesystem::remove(temporary_, ignored);
 }
 
 Status GgufWriter::fail(Code code, const std::string& text) {
@@ -218,9 +217,11 @@ Status GgufWriter::begin() {
     if (path_.find('\0') != std::string::npos) return fail(Code::invalid_argument, "a path holds no zero byte");
     AUSPEX_TRY(check_names());
     AUSPEX_TRY_ASSIGN(bytes, header());
-    temporary_ = path_ + "." + hex(entropy_seed()) + ".part"; // two writers of one path do not meet
+    AUSPEX_TRY_ASSIGN(target, file_behind(path_));
+    target_ = temporary_ = std::move(target);
+    temporary_ += "." + hex(entropy_seed()) + ".part"; // two writers of one path do not meet
     errno = 0;
-    file_.open(system_path(temporary_), std::ios::binary | std::ios::trunc);
+    file_.open(temporary_, std::ios::binary | std::ios::trunc);
     if (!file_) return fail(Code::io, std::string("cannot be created: ") + std::strerror(errno));
     begun_ = true;
     header_bytes_ = bytes.size();
@@ -253,7 +254,7 @@ Status GgufWriter::write(std::span<const std::byte> bytes) {
     return ok_status();
 }
 
-Status GgufWriter::finish() {
+Status GgufWriter::finish(const std::function<Status(const std::string& path)>& check) {
     AUSPEX_TRY(failure_);
     if (!begun_ || finished_) return fail(Code::invalid_argument, "finished twice or before it was begun");
     if (current_ < tensors_.size())
@@ -263,9 +264,12 @@ Status GgufWriter::finish() {
     errno = 0;
     file_.close(); // writes what is buffered
     if (!file_) return fail(Code::io, std::string("cannot be written: ") + std::strerror(errno));
-    std::error_code error;
-    std::filesystem::rename(system_path(temporary_), system_path(path_), error);
-    if (error) return fail(Code::io, "cannot be given its name: " + error.message());
+    if (check) {
+        const std::u8string name = temporary_.u8string();
+        failure_ = check(std::string(name.begin(), name.end()));
+        AUSPEX_TRY(failure_);
+    }
+    if (const std::error_code error = rename_over(temporary_, target_)) return fail(Code::io, "cannot be given its name: " + error.message());
     finished_ = true;
     return ok_status();
 }

@@ -1,6 +1,6 @@
 // Writes one GGUF v3 file: declare values and tensors, then begin(), then the bytes of each tensor in order, then
 // finish(). Until finish() succeeds the file has a temporary name beside its own, and it is removed when the writer
-// goes.
+// goes. A link is written through; what is no file is refused.
 #pragma once
 
 #include "base/status.h"
@@ -8,7 +8,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -48,8 +50,9 @@ class GgufWriter {
     // they are more than was declared.
     Status write(std::span<const std::byte> bytes);
 
-    // invalid_argument when bytes are missing. Afterwards the file has its name.
-    Status finish();
+    // invalid_argument when bytes are missing. Afterwards the file has its name, if `check` finds nothing wrong with the
+    // whole of it, which it is given under its temporary name.
+    Status finish(const std::function<Status(const std::string& path)>& check = {});
 
     uint64_t file_bytes() const { return header_bytes_ + data_bytes_; } // of the whole file, known after begin()
 
@@ -69,7 +72,8 @@ class GgufWriter {
     Status fail(Code code, const std::string& text);
     void discard();
 
-    std::string path_, temporary_;
+    std::string path_;
+    std::filesystem::path target_, temporary_; // where its links lead
     std::vector<std::pair<std::string, std::string>> entries_; // key; type id and value as the file holds them
     std::vector<TensorInfo> tensors_;
     std::ofstream file_;

@@ -37,7 +37,8 @@ struct LlamaConfig {
     std::vector<float> rope_divisors; // (head_dim / 2) of GGUF's rope_freqs.weight; empty: from rope_scaling
     bool tied_embedding = false;
     uint32_t bos_id = 1;
-    std::vector<uint32_t> eos_ids; // union of config.json and generation_config.json, ascending; may be empty
+    std::vector<uint32_t> eos_ids; // union of config.json and generation_config.json, ascending; empty of GGUF files,
+                                   // whose vocabulary says it
 
     uint64_t n_parameters() const; // a tied embedding counts once
 };
@@ -52,7 +53,7 @@ std::vector<double> rope_frequencies(const LlamaConfig& config);
 Result<LlamaConfig> read_llama_config(const std::string& folder);
 
 // The same from the values of a GGUF file (the first shard) called `path`. Leaves to the tensors: vocab_size when no key
-// says it (0), tied_embedding, rope_divisors. unsupported: another architecture, experts, keys that change the arithmetic.
+// says it (0), tied_embedding, rope_divisors; to the vocabulary: bos_id, eos_ids. unsupported: another architecture, experts, keys that change the arithmetic.
 Result<LlamaConfig> read_gguf_config(const GgufContents& contents, const std::string& path);
 
 // The same checks on a config made in memory (synthetic models). `where` names its origin in errors.

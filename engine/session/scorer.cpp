@@ -71,6 +71,18 @@ Status Scorer::run_chunk(std::span<const uint32_t> tokens, uint32_t first, std::
     return device_->check(device_->vk.ResetFences(device_->handle, 1, &fence_), "vkResetFences");
 }
 
+namespace {
+
+// -inf is a probability of 0; what else is no finite number leaves none for any token.
+Status check_logits(std::span<const float> row, size_t position) {
+    const bool has_sum = std::none_of(row.begin(), row.end(), [](float x) { return std::isnan(x) || x == INFINITY; });
+    if (has_sum && std::any_of(row.begin(), row.end(), [](float x) { return std::isfinite(x); })) return ok_status();
+    return {Code::bad_file, "found logits at position " + std::to_string(position) + " that are not finite numbers, expected numbers; "
+                            "the weights are damaged, or too large for the type that they have or are converted to"};
+}
+
+} // namespace
+
 Status Scorer::run(std::span<const uint32_t> tokens, std::span<const PageChange> pages, uint32_t chunk, const EachRow& each_row) {
     AUSPEX_TRY(prepare(chunk, std::max(chunk, 1u) + static_cast<uint32_t>(pages.size())));
     const uint32_t vocab = models_.target.config().vocab_size;
@@ -80,6 +92,7 @@ Status Scorer::run(std::span<const uint32_t> tokens, std::span<const PageChange>
         AUSPEX_TRY(run_chunk(tokens.subspan(first, n), static_cast<uint32_t>(first), first == 0 ? pages : std::span<const PageChange>()));
         for (size_t i = 0; i < n; ++i) {
             std::memcpy(row.data(), host_logits_.mapped() + i * vocab * 4, vocab * 4ull);
+            AUSPEX_TRY(check_logits(row, first + i));
             each_row(static_cast<uint32_t>(first + i), row);
         }
     }

@@ -28,9 +28,12 @@ struct Lists {
     const GgufArray* types = nullptr;  // may be null: all normal
     const GgufArray* scores = nullptr; // may be null
 
-    // 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte: numbered as in SentencePiece.
+    // 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte: numbered as in SentencePiece. What has any
+    // other type is nothing that we know how to use.
     PieceType type(uint64_t id) const {
-        return types ? static_cast<PieceType>(*integer_at(*types, id)) : PieceType::normal;
+        if (!types) return PieceType::normal;
+        const int64_t type = integer_at(*types, id).value_or(0);
+        return type >= 1 && type <= 6 ? static_cast<PieceType>(type) : PieceType::unused;
     }
 };
 
@@ -53,9 +56,6 @@ Result<Lists> read_lists(const GgufContents& file, const std::string& path) {
     };
     AUSPEX_TRY(list("tokenizer.ggml.token_type", {GgufType::i32, GgufType::u32}, lists.types));
     AUSPEX_TRY(list("tokenizer.ggml.scores", {GgufType::f32}, lists.scores));
-    for (uint64_t id = 0; lists.types && id < n; ++id)
-        if (const auto type = integer_at(*lists.types, id); !type || *type < 1 || *type > 6)
-            return bad(path, "type " + std::to_string(type.value_or(-1)) + " of token " + std::to_string(id), "1 to 6");
     return lists;
 }
 
@@ -64,7 +64,7 @@ Status read_id(const GgufContents& file, const char* key, uint64_t n_tokens, con
                std::optional<uint32_t>& out) {
     if (!file.find(key)) return ok_status();
     const auto value = file.unsigned_value(key);
-    if (value && *value == UINT32_MAX) return ok_status(); // how writers say "none"
+    if (value == UINT32_MAX || file.is_minus_one(key)) return ok_status(); // how writers say "none"
     if (!value || *value >= n_tokens)
         return bad(path, std::string(key) + " " + (value ? std::to_string(*value) : "that is no token id"),
                    "an id below " + std::to_string(n_tokens));
@@ -130,15 +130,8 @@ Result<BpeParts> read_bpe_parts(const GgufContents& file, const Lists& lists, co
     return parts;
 }
 
-std::string with_space_symbols(std::string_view text) {
-    std::string out;
-    for (char c : text)
-        out += c == ' ' ? space_symbol : std::string_view(&c, 1);
-    return out;
-}
-
-Result<SentencePieceModel> read_sentencepiece_model(const GgufContents& file, const Lists& lists,
-                                                    const VocabularyTraits& traits, const std::string& path) {
+Result<SentencePieceModel> read_pieces(const GgufContents& file, const Lists& lists, const VocabularyTraits& traits,
+                                       const std::string& path) {
     if (!lists.scores) return bad(path, "no list tokenizer.ggml.scores", "a score for each token");
     if (file.bool_value("tokenizer.ggml.remove_extra_whitespaces").value_or(false))
         return Status(Code::unsupported, path + ": found tokenizer.ggml.remove_extra_whitespaces true, expected false; "
@@ -163,10 +156,9 @@ Result<SentencePieceModel> read_sentencepiece_model(const GgufContents& file, co
         model.pieces.push_back({text ? with_space_symbols(spelling) : std::string(spelling), score, type});
         return true;
     });
+    AUSPEX_TRY(check_sentencepiece_model(model, path));
     if (traits.bos) model.bos_spelling = model.pieces[*traits.bos].spelling;
-    // Through the reader of tokenizer.model, so that all its checks hold here too.
-    const std::string bytes = serialize_sentencepiece_model(model);
-    return parse_sentencepiece_model(std::as_bytes(std::span(bytes)), path);
+    return model;
 }
 
 } // namespace
@@ -184,7 +176,7 @@ Result<std::unique_ptr<Tokenizer>> open_gguf_tokenizer(const std::string& path) 
     AUSPEX_TRY_ASSIGN(lists, read_lists(file, path));
     AUSPEX_TRY_ASSIGN(traits, read_traits(file, lists.tokens->count, *kind == "llama", path));
     if (*kind == "llama") {
-        AUSPEX_TRY_ASSIGN(model, read_sentencepiece_model(file, lists, traits, path));
+        AUSPEX_TRY_ASSIGN(model, read_pieces(file, lists, traits, path));
         return make_sentencepiece_tokenizer(std::move(model), std::move(traits), path);
     }
     const auto pattern = file.text_value("tokenizer.ggml.pre");

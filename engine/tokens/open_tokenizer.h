@@ -16,14 +16,29 @@ namespace auspex {
 
 struct BpeModel;
 struct SentencePieceModel;
+struct TokenizerJson;
 
-// Of tokenizer_config.json and chat_template.jinja; absent files and keys leave fields empty.
+// A token that a vocabulary's own file may lack.
+struct AddedWord {
+    uint32_t id = 0; // below max_added_id
+    std::string spelling; // not empty
+    bool special = false; // a control token
+    const char* file = ""; // that names it, for messages
+};
+inline constexpr uint32_t max_added_id = 1u << 18;
+
+// Of tokenizer_config.json, chat_template.jinja and added_tokens.json; absent files and keys leave fields empty.
 struct TokenizerSettings {
     std::optional<bool> add_bos;
     std::string bos_spelling, eos_spelling; // of control tokens, e.g. "<|begin_of_text|>"
     std::string chat_template;              // Jinja text
+    std::vector<AddedWord> added;           // by ascending ids, which all differ, as the spellings do
+
+    bool names(std::string_view spelling) const {
+        return !spelling.empty() && (spelling == bos_spelling || spelling == eos_spelling);
+    }
 };
-// bad_file: not JSON, or one of these keys of another type.
+// bad_file: not JSON, one of these keys of another type, an id or a word of an added token twice.
 Result<TokenizerSettings> read_tokenizer_settings(const std::string& folder);
 
 // What a tokenizer is beside its tokens.
@@ -40,6 +55,11 @@ Result<std::unique_ptr<Tokenizer>> make_sentencepiece_tokenizer(SentencePieceMod
 // The ids and spellings that traits name, and control tokens whose spelling says so. Ascending.
 std::vector<uint32_t> all_end_ids(const VocabularyTraits& traits, const SpelledTokens& controls);
 Status text_too_long(size_t bytes);
+
+// `folder`/tokenizer.model or tokenizer.json, with the words beside it. bad_file: one of those is in the way of another
+// word, or has two ids.
+Result<SentencePieceModel> read_sentencepiece_model(const std::string& folder, const TokenizerSettings& settings);
+Result<TokenizerJson> read_tokenizer_json(const std::string& folder, const TokenizerSettings& settings);
 
 // `folder`/tokenizer.json.
 Result<std::unique_ptr<Tokenizer>> open_json_tokenizer(const std::string& folder);

@@ -2,13 +2,14 @@
 // beyond the fields below (training settings, self tests) is skipped and never reaches the library.
 #include "tokens/sentencepiece_model.h"
 
+#include "tokens/spelled_tokens.h"
+#include "tokens/tokenizer.h"
 #include "tokens/utf8.h"
 
 #include <algorithm>
 #include <bit>
 #include <bitset>
 #include <cmath>
-#include <string_view>
 
 namespace auspex {
 namespace {
@@ -114,14 +115,7 @@ Status parse_piece(std::string_view message, const std::string& path, SentencePi
         }
     }
     if (reader.malformed()) return not_a_model(path);
-    if (piece.spelling.empty() || piece.spelling.size() > max_piece_bytes)
-        return bad(path, std::to_string(piece.spelling.size()) + " bytes in piece " + id,
-                   "1 to " + std::to_string(max_piece_bytes));
-    if (!valid_utf8(piece.spelling) || piece.spelling.find('\0') != std::string::npos)
-        return bad(path, "the spelling " + in_quotes(piece.spelling) + " of piece " + id, "UTF-8 without NUL");
-    if (!std::isfinite(piece.score)) return bad(path, "a score that is not finite in piece " + id, "a number");
-    if (type < 1 || type > 6) return bad(path, "type " + std::to_string(type) + " of piece " + id, "1 to 6");
-    piece.type = static_cast<SentencePieceModel::Type>(type);
+    piece.type = type <= 6 ? static_cast<SentencePieceModel::Type>(type) : SentencePieceModel::Type::unused;
     model.pieces.push_back(std::move(piece));
     return ok_status();
 }
@@ -167,33 +161,61 @@ Status parse_normalizer(std::string_view message, const std::string& path, bool 
     return ok_status();
 }
 
-Status check_pieces(const SentencePieceModel& model, const std::string& path) {
+bool is_text(std::string_view spelling) {
+    return !spelling.empty() && spelling.size() <= max_piece_bytes && valid_utf8(spelling) &&
+           spelling.find('\0') == std::string_view::npos;
+}
+
+// Types that files get wrong. Control words are control tokens; entries that no text comes to break no text: those of an
+// unknown type, those without a word, and unused ones whatever stands in them. The library wants a word of each, so they
+// get names: as llama.cpp spells them, and nobody else.
+void mend_types(std::vector<SentencePieceModel::Piece>& pieces) {
     using Type = SentencePieceModel::Type;
-    std::vector<std::string_view> spellings;
-    std::bitset<256> bytes_seen;
-    int n_unknown = 0;
-    for (size_t id = 0; id < model.pieces.size(); ++id) {
-        const auto& piece = model.pieces[id];
-        const bool special = piece.type == Type::control || piece.type == Type::unknown;
-        const std::string what = in_quotes(piece.spelling) + " as piece " + std::to_string(id);
-        // SentencePiece looks single characters up among the special pieces first: text would become a control token.
-        if (special && static_cast<size_t>(std::max(utf8_length(piece.spelling), 0)) == piece.spelling.size())
-            return bad(path, "the special token " + what, "more than one character");
-        const int byte = byte_of_spelling(piece.spelling);
-        if (piece.type == Type::byte) {
-            if (byte < 0) return bad(path, "the byte token " + what, "the form <0xHH>");
-            bytes_seen.set(static_cast<size_t>(byte));
-        }
-        n_unknown += piece.type == Type::unknown;
-        spellings.push_back(piece.spelling);
+    std::vector<uint32_t> by_spelling, nameless;
+    for (uint32_t id = 0; id < pieces.size(); ++id) {
+        auto& [spelling, score, type] = pieces[id];
+        if (type < Type::normal || type > Type::byte) type = Type::unused;
+        if (spelling.empty() && type != Type::control && type != Type::unknown) type = Type::unused;
+        if ((type == Type::normal || type == Type::user_defined) && is_control_spelling(spelling)) type = Type::control;
+        if (type == Type::unused && !std::isfinite(score)) score = 0.0f;
+        const bool has_name = type == Type::unused ? is_text(spelling) : !spelling.empty();
+        (has_name ? by_spelling : nameless).push_back(id);
     }
-    if (n_unknown != 1) return bad(path, std::to_string(n_unknown) + " unknown tokens", "exactly one");
-    if (model.byte_fallback ? !bytes_seen.all() : bytes_seen.any())
-        return bad(path, std::to_string(bytes_seen.count()) + " byte tokens",
-                   model.byte_fallback ? "256, as byte_fallback is on" : "none, as byte_fallback is off");
-    std::sort(spellings.begin(), spellings.end());
-    const auto twice = std::adjacent_find(spellings.begin(), spellings.end());
-    if (twice != spellings.end()) return bad(path, "the piece " + in_quotes(*twice) + " twice", "once");
+    std::sort(by_spelling.begin(), by_spelling.end(), [&](uint32_t a, uint32_t b) {
+        const bool a_unused = pieces[a].type == Type::unused, b_unused = pieces[b].type == Type::unused;
+        const int order = pieces[a].spelling.compare(pieces[b].spelling);
+        return order != 0 ? order < 0 : a_unused != b_unused ? b_unused : a < b;
+    });
+    std::vector<std::string> taken; // of the names that are given below
+    for (size_t i = 0; i < by_spelling.size(); ++i) {
+        const auto& piece = pieces[by_spelling[i]];
+        if (piece.spelling.starts_with("[EMPTY_")) taken.push_back(piece.spelling);
+        if (i > 0 && piece.type == Type::unused && piece.spelling == pieces[by_spelling[i - 1]].spelling)
+            nameless.push_back(by_spelling[i]);
+    }
+    for (uint32_t id : nameless) {
+        std::string name = "[EMPTY_" + std::to_string(id) + "]";
+        while (std::binary_search(taken.begin(), taken.end(), name))
+            name += '*';
+        pieces[id].spelling = std::move(name);
+    }
+}
+
+Status check_piece(const SentencePieceModel::Piece& piece, size_t id, const std::string& path) {
+    using Type = SentencePieceModel::Type;
+    const std::string which = "piece " + std::to_string(id), what = in_quotes(piece.spelling) + " as " + which;
+    if (piece.spelling.size() > max_piece_bytes)
+        return bad(path, std::to_string(piece.spelling.size()) + " bytes in " + which,
+                   "1 to " + std::to_string(max_piece_bytes));
+    if (!is_text(piece.spelling))
+        return bad(path, "the spelling " + in_quotes(piece.spelling) + " of " + which, "UTF-8 without NUL");
+    if (!std::isfinite(piece.score)) return bad(path, "a score that is not finite in " + which, "a number");
+    // SentencePiece looks single characters up among the special pieces first: text would become a control token.
+    const bool special = piece.type == Type::control || piece.type == Type::unknown;
+    if (special && static_cast<size_t>(utf8_length(piece.spelling)) == piece.spelling.size())
+        return bad(path, "the special token " + what, "more than one character");
+    if (piece.type == Type::byte && byte_of_spelling(piece.spelling) < 0)
+        return bad(path, "the byte token " + what, "the form <0xHH>");
     return ok_status();
 }
 
@@ -248,8 +270,40 @@ Result<SentencePieceModel> parse_sentencepiece_model(std::span<const std::byte> 
     }
     if (reader.malformed() || !seen[1]) return not_a_model(path);
     if (!seen[2] || !seen[3]) return bad(path, "no trainer or normalizer settings", "both");
-    AUSPEX_TRY(check_pieces(model, path));
+    AUSPEX_TRY(check_sentencepiece_model(model, path));
     return model;
+}
+
+Status check_sentencepiece_model(SentencePieceModel& model, const std::string& path) {
+    using Type = SentencePieceModel::Type;
+    if (model.pieces.size() > max_pieces)
+        return bad(path, std::to_string(model.pieces.size()) + " pieces", "at most " + std::to_string(max_pieces));
+    mend_types(model.pieces);
+    std::vector<std::string_view> spellings;
+    std::bitset<256> bytes_seen;
+    int n_unknown = 0;
+    for (size_t id = 0; id < model.pieces.size(); ++id) {
+        const auto& piece = model.pieces[id];
+        AUSPEX_TRY(check_piece(piece, id, path));
+        if (piece.type == Type::byte) bytes_seen.set(static_cast<size_t>(byte_of_spelling(piece.spelling)));
+        n_unknown += piece.type == Type::unknown;
+        spellings.push_back(piece.spelling);
+    }
+    if (n_unknown != 1) return bad(path, std::to_string(n_unknown) + " unknown tokens", "exactly one");
+    if (model.byte_fallback ? !bytes_seen.all() : bytes_seen.any())
+        return bad(path, std::to_string(bytes_seen.count()) + " byte tokens",
+                   model.byte_fallback ? "256, as byte_fallback is on" : "none, as byte_fallback is off");
+    std::sort(spellings.begin(), spellings.end());
+    const auto twice = std::adjacent_find(spellings.begin(), spellings.end());
+    if (twice != spellings.end()) return bad(path, "the piece " + in_quotes(*twice) + " twice", "once");
+    return ok_status();
+}
+
+std::string with_space_symbols(std::string_view text) {
+    std::string out;
+    for (char c : text)
+        out += c == ' ' ? space_symbol : std::string_view(&c, 1);
+    return out;
 }
 
 std::string serialize_sentencepiece_model(const SentencePieceModel& model) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace auspex {
@@ -15,7 +16,7 @@ namespace auspex {
 struct SentencePieceModel {
     enum class Type : uint8_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
     struct Piece {
-        std::string spelling; // valid UTF-8, 1 to 1024 bytes, no NUL; all differ
+        std::string spelling; // valid UTF-8, 1 to 1024 bytes, no NUL; all differ; "[EMPTY_7]" of one that has no word
         float score = 0.0f;   // finite; merges with higher scores come first
         Type type = Type::normal;
     };
@@ -31,7 +32,15 @@ struct SentencePieceModel {
 // Field numbers: sentencepiece_model.proto, https://github.com/google/sentencepiece
 Result<SentencePieceModel> parse_sentencepiece_model(std::span<const std::byte> file, const std::string& path);
 
+// Makes a model that came from elsewhere keep the guarantees above, or refuses it: bad_file. Entries that no text can
+// come to (of an unknown type, without a word) become unused, and words that end answers or lay out conversations
+// control tokens.
+Status check_sentencepiece_model(SentencePieceModel& model, const std::string& path);
+
 std::string serialize_sentencepiece_model(const SentencePieceModel& model);
+
+// A word as the library looks for it: in escaped text.
+std::string with_space_symbols(std::string_view text);
 
 // The byte of a spelling of exactly the form <0xHH> (upper case), or -1.
 int byte_of_spelling(std::string_view spelling);

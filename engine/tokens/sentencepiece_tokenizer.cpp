@@ -11,15 +11,18 @@
 
 #include <algorithm>
 #include <exception>
+#include <map>
 
 namespace auspex {
 namespace {
 
+using PieceType = SentencePieceModel::Type;
+
 // Encoding takes about 250 bytes of memory for each byte of text.
 
 std::string bytes_of_piece(const SentencePieceModel& model, const SentencePieceModel::Piece& piece) {
-    using Type = SentencePieceModel::Type;
-    if (piece.type == Type::control) return {};
+    using Type = PieceType;
+    if (piece.type == Type::control || piece.type == Type::unused) return {};
     if (piece.type == Type::unknown) return model.unknown_surface;
     if (piece.type == Type::byte) return std::string(1, static_cast<char>(byte_of_spelling(piece.spelling)));
     std::string out;
@@ -38,7 +41,7 @@ class SentencePieceTokenizer : public Tokenizer {
         : model_(std::move(model)), processor_(std::move(processor)), traits_(std::move(traits)) {
         std::vector<SpelledTokens::Entry> controls;
         for (uint32_t id = 0; id < model_.pieces.size(); ++id)
-            if (model_.pieces[id].type == SentencePieceModel::Type::control)
+            if (model_.pieces[id].type == PieceType::control)
                 controls.push_back({model_.pieces[id].spelling, id});
         controls_ = SpelledTokens(std::move(controls));
         end_ids_ = all_end_ids(traits_, controls_);
@@ -66,7 +69,8 @@ class SentencePieceTokenizer : public Tokenizer {
         return token < model_.pieces.size() ? bytes_of_piece(model_, model_.pieces[token]) : std::string();
     }
     std::string spelling(uint32_t token) const override {
-        return token < model_.pieces.size() ? model_.pieces[token].spelling : std::string();
+        const bool is_used = token < model_.pieces.size() && model_.pieces[token].type != PieceType::unused;
+        return is_used ? model_.pieces[token].spelling : std::string();
     }
 
   private:
@@ -87,7 +91,7 @@ Status check_kind_of_file(const std::string& folder, const std::string& path) {
             path + ": found no such file, expected the tokenizer; check that the download is complete"};
 }
 
-Result<SentencePieceModel> read_model(const std::string& path) {
+Result<SentencePieceModel> read_file(const std::string& path) {
     AUSPEX_TRY_ASSIGN(file, MappedFile::open(path));
     const auto bytes = file.bytes();
     const std::string_view start(reinterpret_cast<const char*>(bytes.data()), std::min<size_t>(bytes.size(), 256));
@@ -99,7 +103,51 @@ Result<SentencePieceModel> read_model(const std::string& path) {
     return parse_sentencepiece_model(bytes, path);
 }
 
+// Words that the settings add or say more of. Ids between them that nobody names are unused.
+Status add_words(const std::string& folder, const TokenizerSettings& settings, SentencePieceModel& model) {
+    auto& pieces = model.pieces;
+    const auto spelled = [](const AddedWord& word) {
+        return word.special ? word.spelling : with_space_symbols(word.spelling); // what text is searched for
+    };
+    std::map<std::string, uint32_t, std::less<>> own; // of the words below: where tokenizer.model has them
+    for (const AddedWord& word : settings.added)
+        own.emplace(spelled(word), UINT32_MAX);
+    for (uint32_t id = 0; id < pieces.size(); ++id)
+        if (const auto found = own.find(pieces[id].spelling); found != own.end()) found->second = id;
+    const auto n_own = static_cast<uint32_t>(pieces.size());
+    for (const AddedWord& word : settings.added) {
+        const auto refused = [&](const std::string& expected) {
+            return Status(Code::bad_file, folder + "/" + word.file + ": found the id " + std::to_string(word.id) +
+                                              " for the token " + in_quotes(word.spelling) + ", expected " + expected);
+        };
+        const uint32_t own_id = own.find(spelled(word))->second;
+        if (own_id != UINT32_MAX && own_id != word.id) return refused(std::to_string(own_id) + ", its id in tokenizer.model");
+        const SentencePieceModel::Piece piece = {spelled(word), 0.0f, word.special ? PieceType::control : PieceType::user_defined};
+        if (word.id >= n_own) {
+            pieces.resize(word.id, {"", 0.0f, PieceType::unused});
+            pieces.push_back(piece);
+            continue;
+        }
+        const PieceType type = pieces[word.id].type;
+        const bool is_word_of_text = type == PieceType::normal || type == PieceType::byte || type == PieceType::unknown;
+        if (own_id != word.id && is_word_of_text)
+            return refused("the word " + in_quotes(pieces[word.id].spelling) + " that tokenizer.model has there");
+        if (type != PieceType::byte && type != PieceType::unknown) pieces[word.id] = piece;
+    }
+    for (auto& piece : pieces)
+        if (piece.type == PieceType::user_defined && settings.names(piece.spelling)) piece.type = PieceType::control;
+    return ok_status();
+}
+
 } // namespace
+
+Result<SentencePieceModel> read_sentencepiece_model(const std::string& folder, const TokenizerSettings& settings) {
+    const std::string path = folder + "/tokenizer.model";
+    AUSPEX_TRY_ASSIGN(model, read_file(path));
+    AUSPEX_TRY(add_words(folder, settings, model));
+    AUSPEX_TRY(check_sentencepiece_model(model, path));
+    return model;
+}
 
 bool looks_like_tiktoken(std::string_view start) {
     const size_t space = start.find(' ');
@@ -138,12 +186,11 @@ Result<std::unique_ptr<Tokenizer>> open_sentencepiece_tokenizer(const std::strin
     const std::string path = folder + "/tokenizer.model";
     return catching(path, "to read it", [&]() -> Result<std::unique_ptr<Tokenizer>> {
         AUSPEX_TRY(check_kind_of_file(folder, path));
-        AUSPEX_TRY_ASSIGN(model, read_model(path));
         AUSPEX_TRY_ASSIGN(settings, read_tokenizer_settings(folder));
+        AUSPEX_TRY_ASSIGN(model, read_sentencepiece_model(folder, settings));
         VocabularyTraits traits;
         for (uint32_t id = 0; id < model.pieces.size(); ++id)
-            if (model.pieces[id].type == SentencePieceModel::Type::control &&
-                model.pieces[id].spelling == model.bos_spelling)
+            if (model.pieces[id].type == PieceType::control && model.pieces[id].spelling == model.bos_spelling)
                 traits.bos = id;
         traits.add_bos = settings.add_bos.value_or(true);
         if (!settings.eos_spelling.empty()) traits.end_spellings.push_back(std::move(settings.eos_spelling));

@@ -59,6 +59,12 @@ bool is_end_spelling(std::string_view spelling) {
     return std::find(std::begin(ends), std::end(ends), spelling) != std::end(ends);
 }
 
+bool is_control_spelling(std::string_view spelling) {
+    constexpr std::string_view openings[] = {"<s>", "<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>",
+                                             "<|im_start|>"};
+    return is_end_spelling(spelling) || std::find(std::begin(openings), std::end(openings), spelling) != std::end(openings);
+}
+
 Result<std::vector<uint32_t>> Tokenizer::encode_with_controls(std::string_view text) const {
     const SpelledTokens* controls = control_tokens();
     if (!controls || controls->empty() || text.size() > max_text_bytes) return encode(text);

@@ -38,7 +38,10 @@ class SpelledTokens {
     std::bitset<256> begins_;    // first bytes of all spellings
 };
 
-// Whether a control token of this spelling ends an answer, in any of the families of models that we know.
+// Whether a token of this spelling ends an answer, in any of the families of models that we know.
 bool is_end_spelling(std::string_view spelling);
+// Whether a word of this spelling is a control token whatever type its file gives it, as converters have often given the
+// wrong one: it ends answers, or the layouts of conversations (chat_template.h) are made of it.
+bool is_control_spelling(std::string_view spelling);
 
 } // namespace auspex

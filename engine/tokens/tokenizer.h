@@ -45,9 +45,9 @@ class Tokenizer {
     virtual const std::vector<uint32_t>& end_ids() const = 0;
     // The model's own chat template (Jinja text), or empty.
     virtual const std::string& chat_template() const = 0;
-    // The bytes a token stands for ("▁" is a space, "<0x0A>" is one byte); empty for control tokens.
+    // The bytes a token stands for ("▁" is a space, "<0x0A>" is one byte); empty for control and unused tokens.
     virtual std::string piece(uint32_t token) const = 0;
-    // The vocabulary's own spelling, for messages and for comparing vocabularies.
+    // The vocabulary's own spelling, for messages and for comparing vocabularies; empty for unused tokens.
     virtual std::string spelling(uint32_t token) const = 0;
     // Whether a leading space of the first piece is an artefact of the dummy prefix and is dropped from decoded text.
     virtual bool has_dummy_prefix() const = 0;
@@ -68,9 +68,10 @@ Result<std::unique_ptr<Tokenizer>> open_sentencepiece_tokenizer(const std::strin
 
 // Whether every id of one vocabulary means the same in the other, whatever kinds of files they came from: the same
 // bytes, or both no bytes and the same spelling. A control token that says it is reserved was never trained, and may be
-// any control token in the other. One vocabulary may go on where the other ends, if those ids have no bytes (control
-// and unused tokens) and do not end the target's answers; padding rows of the models play no part. mismatch: shows the
-// first id that differs and both texts, or both sizes.
+// any control token in the other. An id that is unused in one of them comes from no text and may be anything in the
+// other. One vocabulary may go on where the other ends, if those ids have no bytes (control and unused tokens) and do
+// not end the target's answers; padding rows of the models play no part. mismatch: shows the first id that differs and
+// both texts, or both sizes.
 Status check_same_vocabulary(const Tokenizer& target, const std::string& target_name, const Tokenizer& draft,
                              const std::string& draft_name);
 

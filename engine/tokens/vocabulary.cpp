@@ -25,11 +25,13 @@ bool is_reserved(const std::string& spelling) {
     return spelling.find("reserved") != std::string::npos;
 }
 
-// Spellings may differ where the bytes do not: one word reads differently in different kinds of files.
+// Spellings may differ where the bytes do not: one word reads differently in different kinds of files. An unused token
+// has neither.
 bool same_token(const Tokenizer& a, const Tokenizer& b, uint32_t id) {
+    const std::string spelling = a.spelling(id), other = b.spelling(id);
+    if (spelling.empty() || other.empty()) return true;
     if (a.piece(id) != b.piece(id)) return false;
     if (!a.piece(id).empty()) return true;
-    const std::string spelling = a.spelling(id), other = b.spelling(id);
     return spelling == other || is_reserved(spelling) || is_reserved(other);
 }
 

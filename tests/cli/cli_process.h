@@ -23,7 +23,9 @@ struct CliSetting {
     std::vector<std::pair<const char*, const char*>> environment = {}; // a null value unsets
     int n_interrupts = 0;                                              // SIGINTs once stdout has shown something
     bool are_interrupts_apart = false; // one each time something new is shown, not all at once
-    const char* output_file = nullptr; // stdout goes here instead
+    const char* output_file = nullptr; // stdout goes here instead; "-": it is closed
+    const char* full_disk = nullptr;   // this folder is one, for the program alone; exit code 126 where nobody may mount
+    const char* input_file = nullptr;  // stdin comes from here instead; "-": it is closed
 };
 
 CliResult run_cli(const std::vector<std::string>& arguments, const CliSetting& setting = {});

@@ -10,6 +10,10 @@
 #include <poll.h>
 #include <sstream>
 #include <sys/wait.h>
+#if defined(__linux__)
+#include <sched.h>
+#include <sys/mount.h>
+#endif
 #include <unistd.h>
 
 #if defined(__APPLE__)
@@ -22,6 +26,23 @@ namespace auspex::test {
 
 namespace {
 
+// A file system of 16 KiB, all of them used.
+bool mount_full_disk([[maybe_unused]] const char* folder) {
+#if defined(__linux__)
+    if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
+    if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return false;
+    if (mount("full", folder, "tmpfs", 0, "size=16k") != 0) return false;
+    const int file = open((std::string(folder) + "/fill").c_str(), O_WRONLY | O_CREAT, 0600);
+    const std::array<char, 4096> bytes{};
+    while (write(file, bytes.data(), bytes.size()) > 0) {
+    }
+    close(file);
+    return true;
+#else
+    return false;
+#endif
+}
+
 [[noreturn]] void become_cli(const std::vector<std::string>& arguments, const CliSetting& setting) {
     for (const auto& [name, value] : setting.environment) {
         if (value != nullptr)
@@ -33,6 +54,7 @@ namespace {
     for (const std::string& argument : arguments)
         words.push_back(const_cast<char*>(argument.c_str()));
     words.push_back(nullptr);
+    if (setting.full_disk != nullptr && !mount_full_disk(setting.full_disk)) _exit(126);
     std::signal(SIGINT, SIG_DFL);
     std::signal(SIGPIPE, SIG_DFL);
     execv(AUSPEX_PROGRAM, words.data());
@@ -62,11 +84,15 @@ CliResult run_cli(const std::vector<std::string>& arguments, const CliSetting& s
     if (pipe(in.data()) != 0 || pipe(out.data()) != 0 || pipe(err.data()) != 0) return {};
     const pid_t child = fork();
     if (child == 0) {
-        dup2(setting.has_input ? in[0] : open("/dev/null", O_RDONLY), STDIN_FILENO);
-        dup2(setting.output_file != nullptr ? open(setting.output_file, O_WRONLY) : out[1], STDOUT_FILENO);
+        const std::string input = setting.input_file != nullptr ? setting.input_file : "/dev/null";
+        const std::string output = setting.output_file != nullptr ? setting.output_file : "";
+        dup2(setting.has_input ? in[0] : open(input.c_str(), O_RDONLY), STDIN_FILENO);
+        dup2(!output.empty() ? open(output.c_str(), O_WRONLY) : out[1], STDOUT_FILENO);
         dup2(err[1], STDERR_FILENO);
         for (const int descriptor : {in[0], in[1], out[0], out[1], err[0], err[1]})
             close(descriptor);
+        if (input == "-") close(STDIN_FILENO);
+        if (output == "-") close(STDOUT_FILENO);
         become_cli(arguments, setting);
     }
     for (const int descriptor : {in[0], out[1], err[1]})

@@ -2,6 +2,7 @@
 #include "cli/model_copy.h"
 
 #include <bit>
+#include <filesystem>
 
 namespace auspex::test {
 
@@ -61,7 +62,28 @@ TEST(CliErrors, Numbers) {
     expect_error({"bench", "--prompt", "a", "-d", "8"}, kUsage, "-d and --prompt");
 }
 
+// A line of a screen or two, whatever was given; the flag, its beginning and what is expected stay.
+TEST(CliErrors, LongValuesAreShortened) {
+    std::string ids = "5000";
+    for (uint32_t id = 0; id < 5000; ++id)
+        ids += "," + std::to_string(id);
+    const std::string junk(100000, 'x');
+    const std::vector<std::vector<std::string>> commands = {
+        {"run", "-p", "a", "--ban", ids}, {"run", "-p", "a", "--ban", junk}, {"run", "-p", "a", "--logit-bias", junk},
+        {"run", "--tokens", junk},        {"run", "-n", junk},               {"run", "--drafter", junk},
+        {"run", "--cache-type", junk},    {"run", junk},                     {"bench", "--shape", junk},
+        {"run", "--device", junk},        {"run", "-m", junk},               {"tokenize", "--detokenize", "-p", junk}};
+    for (const auto& command : commands) {
+        const CliResult result = run_cli(command);
+        EXPECT_TRUE(result.exit_code == kUsage || result.exit_code == kFile || result.exit_code == kDevice) << result.err;
+        EXPECT_LT(result.err.size(), 700u) << result.err.substr(0, 700);
+    }
+    expect_error({"run", "-p", "a", "--ban", ids}, kUsage, "tokens in all");
+}
+
 TEST(CliErrors, Choices) {
+    expect_error({"run", "--top-k", "-1"}, kUsage, "--top-k -1: expected 0 (all tokens) or a whole number from 1");
+    EXPECT_EQ(run_cli({"run", "-n", "2", "--quant", "Q8_0", "--cache-type", "F32"}).exit_code, 0);
     expect_error({"run", "--color", "red"}, kUsage, "--color red");
     expect_error({"run", "--cache-type", "q4_0"}, kUsage, "--cache-type q4_0");
     expect_error({"run", "-p", "a", "-f", "b"}, kUsage, "-f");
@@ -147,19 +169,40 @@ TEST(CliErrors, UnknownDevice) {
     expect_error({"bench", "--device", "-1"}, kDevice, "--device -1");
 }
 
+// The Vulkan loader finds drivers through these; a file that does not exist leaves none. Installed ones whose hardware is
+// not in this machine answer in their own ways.
 TEST(CliErrors, NoDriver) {
-    // The Vulkan loader finds drivers through these; a file that does not exist leaves none.
-    const CliSetting none = {
-        .environment = {{"VK_DRIVER_FILES", "/nonexistent.json"}, {"VK_ICD_FILENAMES", "/nonexistent.json"}}};
-    expect_error({"run"}, kDevice, "evice", none);
-    expect_error({"info"}, kDevice, "evice", none);
+    std::vector<std::string> files = {"/nonexistent.json"};
+    std::error_code error;
+    for (std::filesystem::directory_iterator at("/usr/share/vulkan/icd.d", error), end; !error && at != end; at.increment(error)) {
+        const std::string path = at->path().string();
+        const CliSetting only = {.environment = {{"VK_DRIVER_FILES", path.c_str()}, {"VK_ICD_FILENAMES", path.c_str()}}};
+        if (run_cli({"info"}, only).exit_code != 0) files.push_back(path);
+    }
+    for (const std::string& file : files)
+        for (const char* variable : {"VK_DRIVER_FILES", "VK_ICD_FILENAMES"}) {
+            const bool is_older = variable == std::string("VK_ICD_FILENAMES");
+            const CliSetting none = {.environment = {{"VK_ICD_FILENAMES", file.c_str()},
+                                                     {"VK_DRIVER_FILES", is_older ? nullptr : file.c_str()}}};
+            for (const char* command : {"run", "info", "bench", "score", "selftest", "tune"}) {
+                const CliSetting setting = {.input = "a", .has_input = true, .environment = none.environment};
+                expect_error({command}, kDevice, std::string("no Vulkan device was found by ") + variable + "=" + file, setting);
+                expect_error({command}, kDevice, "mesa-vulkan-drivers", setting);
+                expect_error({command}, kDevice, "group render", setting);
+            }
+        }
 }
 
 TEST(CliErrors, MissingModels) {
-    expect_error({"run", "-m", "/nonexistent"}, kFile, "/nonexistent");
-    expect_error({"run", "-md", "/nonexistent"}, kFile, "/nonexistent");
-    expect_error({"bench", "-m", "/nonexistent"}, kFile, "/nonexistent");
-    expect_error({"info", "-m", "/nonexistent"}, kFile, "/nonexistent");
+    for (const char* path : {"/nonexistent", "/nonexistent.gguf", "meta-llama/Llama-3.2-1B"}) {
+        const std::string named = std::string(path) + ": found no such file or folder", from = "huggingface.co";
+        for (const char* command : {"run", "bench", "info", "tokenize", "score", "selftest", "tune", "chat"}) {
+            expect_error({command, "-m", path}, kFile, named, {.input = "a", .has_input = true});
+            expect_error({command, "-m", path}, kFile, from, {.input = "a", .has_input = true});
+        }
+        expect_error({"run", "-md", path}, kFile, named);
+        expect_error({"quantize", path, "out.gguf", "--type", "q8_0"}, kFile, named);
+    }
     expect_error({"run", "-m", kTarget + "/config.json"}, kFile, "config.json");
     for (const char* name : {"config.json", "model.safetensors"}) {
         const ModelCopy model(kDraft);
@@ -213,6 +256,37 @@ TEST(CliErrors, DamagedWeights) {
     const ModelCopy model(kDraft);
     model.write("model.safetensors", model.read("model.safetensors") + "more");
     expect_refused(model);
+}
+
+// A model whose logits are no numbers says nothing, whatever is asked of it: every command that reads logits tells.
+TEST(CliErrors, LogitsThatAreNotFinite) {
+    for (const uint16_t bits : std::initializer_list<uint16_t>{0x7fc0, 0x7f80, 0xff80, 0x7f7f}) { // NaN, +inf, -inf, the largest finite number, in bf16
+        const ModelCopy model(kTarget);
+        model.fill("model.norm.weight", bits);
+        const std::string named = model.path() + ": found logits";
+        std::vector<std::vector<std::string>> commands = {{"run", "-n", "8", "-p", "Once", "--temp", "1", "-s", "1"},
+                                                          {"score", "-p", "Once upon a time"}};
+        if (bits == 0x7fc0)
+            commands.insert(commands.end(), {{"run", "-n", "8", "-p", "Once"},
+                                             {"run", "-n", "8", "-p", "Once", "--json"},
+                                             {"run", "-n", "8", "-p", "Once", "--top-k", "5", "--temp", "1"},
+                                             {"run", "-n", "8", "-p", "Once", "--samples", "2", "--temp", "1"},
+                                             {"run", "-n", "8", "-p", "Once", "-md", kDraft, "--draft-len", "2"},
+                                             {"bench", "-n", "8", "-r", "1", "--no-draft"},
+                                             {"selftest"}});
+        for (std::vector<std::string> command : commands) {
+            command.insert(command.begin() + 1, {"-m", model.path()});
+            const CliResult result = run_cli(command);
+            EXPECT_EQ(result.exit_code, kFile) << command[0] << " " << bits << ": " << result.out << result.err;
+            EXPECT_NE(result.err.find(named), std::string::npos) << command[0] << " " << bits << ": " << result.err;
+        }
+        if (bits != 0x7fc0) continue;
+        const CliResult chat = run_cli({"chat", "-m", model.path(), "--chat-template", "zephyr"}, {.input = "Hello\n", .has_input = true});
+        EXPECT_EQ(chat.exit_code, kFile) << chat.err;
+        // A draft of that kind is another matter: its proposals come to nothing.
+        const std::vector<std::string> pair = {"run", "-n", "8", "-p", "Once", "-m", kTarget, "-md", model.path(), "--draft-len", "2"};
+        EXPECT_EQ(run_cli(pair).exit_code, 0);
+    }
 }
 
 TEST(CliErrors, MismatchedPair) {

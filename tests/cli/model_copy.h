@@ -30,6 +30,19 @@ class ModelCopy {
     void edit(const char* name, const std::string& from, const std::string& to) const {
         write(name, with(read(name), from, to));
     }
+    // Every element of a matrix or norm of 16 bits: these bits.
+    void fill(const std::string& tensor, uint16_t bits) const {
+        std::string bytes = read("model.safetensors");
+        uint64_t header_bytes = 0;
+        for (size_t i = 8; i-- > 0;)
+            header_bytes = header_bytes << 8 | static_cast<unsigned char>(bytes[i]);
+        const auto offsets = Json::parse(bytes.substr(8, header_bytes))[tensor]["data_offsets"];
+        for (size_t at = offsets[0]; at < offsets[1].get<size_t>(); at += 2) {
+            bytes[8 + header_bytes + at] = static_cast<char>(bits & 0xff);
+            bytes[8 + header_bytes + at + 1] = static_cast<char>(bits >> 8);
+        }
+        write("model.safetensors", bytes);
+    }
     void remove(const char* name) const { std::filesystem::remove(file(name)); }
 
   private:

@@ -203,9 +203,24 @@ TEST(CliRun, PromptComesFromEverySource) {
     expect_same(run_cli_json({"run", "-n", "8"}, {.input = kPrompt + "\n", .has_input = true}), "stdin");
     expect_same(run_cli_json({"run", "-n", "8", "-f", "-"}, {.input = kPrompt, .has_input = true}), "-f -");
     expect_same(run_cli_json({"run", "-n", "8"}), "built in");
-    expect_same(run_cli_json({"run", "-n", "8"}, {.input = "", .has_input = true}), "an empty pipe");
     const auto ids = expected["prompt_tokens"].get<std::vector<uint32_t>>();
     expect_same(run_cli_json({"run", "-n", "8", "--tokens", joined(ids)}), "--tokens");
+}
+
+// A pipe or file with nothing in it was meant to hold a prompt; a null device was not.
+TEST(CliRun, AnEmptyPipeIsNoPrompt) {
+    const TempFolder folder;
+    folder.write("empty.txt", "");
+    const std::string named = "stdin: the prompt is empty", empty = folder.file("empty.txt");
+    for (const char* input : {"", "\n", "\r\n"})
+        expect_error({"run", "-n", "4"}, kUsage, named, {.input = input, .has_input = true});
+    expect_error({"run", "-n", "4"}, kUsage, named, {.input_file = empty.c_str()});
+    expect_error({"run", "-n", "4", "-m", kTarget}, kUsage, named, {.input = "", .has_input = true});
+    expect_error({"run", "-n", "4", "--chat"}, kUsage, named, {.input = "", .has_input = true});
+    for (const char* command : {"score", "tokenize"})
+        expect_error({command}, kUsage, named, {.input = "", .has_input = true});
+    EXPECT_EQ(run_cli({"run", "-n", "4"}, {.input_file = "/dev/null"}).exit_code, 0);
+    EXPECT_EQ(run_cli({"run", "-n", "4"}, {.input_file = "-"}).exit_code, 0) << "closed";
 }
 
 TEST(CliRun, PromptTokensAreTheGoldens) {
@@ -350,15 +365,60 @@ TEST(CliRun, SecondCtrlCLeavesAtOnce) {
     EXPECT_EQ(result.exit_code, 128 + SIGINT) << result.err;
 }
 
-TEST(CliRun, FullDiskIsAnError) {
-    const CliResult result = run_cli({"run", "-n", "4"}, {.output_file = "/dev/full"});
-    EXPECT_EQ(result.exit_code, 1);
-    EXPECT_NE(result.err.find("auspex: stdout: "), std::string::npos) << result.err;
+// Every command, whatever else it does between the write that fails and its end; "-" is a closed stdout.
+TEST(CliRun, OutputThatCannotBeWrittenIsAnErrorWithItsCause) {
+    const std::vector<std::vector<std::string>> commands = {
+        {"run", "-n", "4"}, {"run", "-n", "4", "--json"}, {"run", "-n", "40", "--samples", "2", "--temp", "1"},
+        {"score", "-p", "Once upon a time"}, {"tokenize", "-p", "Once"}, {"tokenize", "--detokenize", "--tokens", "579"},
+        {"bench", "-n", "4", "-r", "1"}, {"info"}, {"--help"}, {"run", "--help"}};
+    for (const auto& command : commands) {
+        for (const auto& [file, cause] : {std::pair{"/dev/full", "No space left on device"}, std::pair{"-", "Bad file descriptor"}}) {
+            const CliResult result = run_cli(command, {.output_file = file});
+            EXPECT_EQ(result.exit_code, 1) << command[0] << " " << result.err;
+            EXPECT_NE(result.err.find(std::string("auspex: stdout: ") + cause + "\n"), std::string::npos)
+                << command[0] << ": " << result.err;
+        }
+    }
 }
 
 TEST(CliRun, WorksWithoutAHomeFolder) {
     const CliSetting homeless = {.environment = {{"HOME", nullptr}, {"XDG_CACHE_HOME", "/proc/none"}}};
     EXPECT_EQ(run_cli({"run", "-n", "4"}, homeless).exit_code, 0);
+}
+
+// A driver that maps a file of its own there, as Mesa does, must not take the process with it.
+TEST(CliRun, AFullDiskUnderTheCachesCostsSpeedOnly) {
+    const TempFolder folder;
+    const std::string disk = folder.file("disk");
+    std::filesystem::create_directory(disk);
+    const CliSetting full = {.environment = {{"XDG_CACHE_HOME", disk.c_str()}, {"MESA_SHADER_CACHE_DIR", nullptr}},
+                             .full_disk = disk.c_str()};
+    const std::vector<std::string> run = {"run", "-n", "8", "--draft-len", "2", "-p", kPrompt};
+    const CliResult result = run_cli(run, full);
+    if (result.exit_code == 126) GTEST_SKIP() << "mounting is not allowed here";
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(result.out, run_cli(run).out);
+}
+
+// Nothing can be kept or read there: that costs speed, not the text, and is told in no more than warnings.
+TEST(CliRun, AUselessCacheFolderCostsSpeedOnly) {
+    namespace fs = std::filesystem;
+    const TempFolder folder;
+    fs::create_directories(folder.file("file"));
+    folder.write("file/auspex", "no folder");
+    fs::permissions(folder.file("file/auspex"), fs::perms::all); // so that it may be "searched"
+    fs::create_directories(folder.file("read-only/auspex"));
+    fs::permissions(folder.file("read-only/auspex"), fs::perms::owner_read | fs::perms::owner_exec);
+    for (const char* name : {"speculation.json", "tuning.json"}) // what should be files are folders
+        fs::create_directories(folder.file("folders/auspex/") + name);
+    fs::create_directories(folder.file("loops"));
+    fs::create_symlink("auspex", folder.file("loops/auspex"));
+    const std::vector<std::string> run = {"run", "-n", "8", "--draft-len", "2", "-p", kPrompt};
+    const Json expected = run_cli_json(run)["completions"];
+    for (const char* name : {"file", "read-only", "folders", "loops"}) {
+        const std::string cache = folder.file(name);
+        EXPECT_EQ(run_cli_json(run, {.environment = {{"XDG_CACHE_HOME", cache.c_str()}}})["completions"], expected) << name;
+    }
 }
 
 } // namespace auspex::test

@@ -2,6 +2,7 @@
 #include "cli/model_copy.h"
 
 #include <cmath>
+#include <sys/stat.h>
 
 namespace auspex::test {
 
@@ -28,6 +29,21 @@ const Json& goldens() {
 }
 
 } // namespace
+
+// With --special control tokens have their text, and the text gives the ids again: in both directions, each kind of file.
+TEST(CliTokenize, ControlTokensKeepTheirText) {
+    const std::string bpe = AUSPEX_TEST_DATA "/bpe";
+    const struct {
+        std::string model, text;
+    } cases[] = {{kTarget, "<s>Once upon a time</s>there<s></s>  was"}, {kTarget, "no control token"}, {kTarget, "</s>"},
+                 {bpe, "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nHi <|eot_id|> there"}};
+    for (const auto& [model, text] : cases) {
+        const Json ids = run_cli_json({"tokenize", "-m", model, "--special", "-p", text})["ids"];
+        const std::vector<std::string> back = {"tokenize", "-m", model, "--detokenize", "--tokens", joined(ids)};
+        EXPECT_EQ(run_cli_json({back[0], back[1], back[2], back[3], back[4], back[5], "--special"})["text"], text);
+        EXPECT_EQ(run_cli_json(back)["text"] == text, text.find('<') == std::string::npos) << "left out without it";
+    }
+}
 
 TEST(CliTokenize, GivesTheGoldensAndTheirText) {
     for (size_t i = 0; i < 3; ++i) {
@@ -94,6 +110,7 @@ TEST(CliTokenize, Refusals) {
     expect_error({"tokenize", "-p", "a", "--tokens", "1"}, kUsage, "--tokens");
     expect_error({"tokenize", "--tokens", "1"}, kUsage, "--detokenize");
     expect_error({"tokenize", "--detokenize", "--bos", "--tokens", "1"}, kUsage, "--bos");
+    expect_error({"tokenize", "--detokenize", "--bos", "--special", "--tokens", "1"}, kUsage, "--bos");
     expect_error({"tokenize", "--detokenize", "--tokens", "1,4096"}, kUsage, "4096");
     for (const char* ids : {"1,x", "-1", "4294967296", "1.5", "[1", "1]", "1;2", "\x1b[31m", "{\"ids\":[1]}"})
         expect_error({"tokenize", "--detokenize", "-p", ids}, kUsage, "-p");
@@ -224,6 +241,35 @@ TEST(CliQuantize, OverwritesOnlyWhenTold) {
     std::filesystem::create_symlink(out, folder.file("link.gguf"));
     expect_error({"quantize", folder.file("link.gguf"), out, "--type", "q4_0", "-y"}, kUsage, "same file");
     EXPECT_TRUE(content() == written) << "the file was touched";
+}
+
+TEST(CliQuantize, WritesThroughLinksAndReplacesNothingButFiles) {
+    const TempFolder folder;
+    folder.write("real.gguf", "old");
+    std::filesystem::create_symlink("real.gguf", folder.file("link.gguf"));
+    const std::vector<std::string> quantize = {"quantize", kDraft, folder.file("link.gguf"), "--type", "q8_0", "--force"};
+    EXPECT_EQ(run_cli(quantize).exit_code, 0);
+    EXPECT_TRUE(std::filesystem::is_symlink(folder.file("link.gguf")));
+    EXPECT_GT(std::filesystem::file_size(folder.file("real.gguf")), 1000u);
+    ASSERT_EQ(mkfifo(folder.file("pipe").c_str(), 0600), 0);
+    expect_error({"quantize", kDraft, folder.file("pipe"), "--type", "q8_0", "--force"}, kFile,
+                 folder.file("pipe") + ": found a device or a pipe");
+    EXPECT_TRUE(std::filesystem::is_fifo(folder.file("pipe")));
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 3);
+}
+
+// A template of two megabytes is read beside a vocabulary and not inside a GGUF file.
+TEST(CliQuantize, LeavesNothingThatItCannotReadAgain) {
+    const TempFolder folder;
+    const ModelCopy model(kDraft);
+    model.write("tokenizer_config.json", "{\"chat_template\": \"" + std::string(2 << 20, ' ') + "\"}");
+    const std::string out = folder.file("out.gguf");
+    expect_error({"quantize", model.path(), out, "--type", "q8_0"}, kFile, out + ": not written");
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+    folder.write("out.gguf", "precious");
+    expect_error({"quantize", model.path(), out, "--type", "q8_0", "--force"}, kFile, out + ": not written");
+    EXPECT_EQ(std::filesystem::file_size(out), 8u);
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
 }
 
 TEST(CliQuantize, Refusals) {

@@ -70,6 +70,29 @@ TEST(DeviceCreate, NoDeviceAtAll) {
     EXPECT_NE(status.message().find("install"), std::string::npos) << status.message();
 }
 
+// What drivers without hardware answer, in whichever call: all of it means the same to a user.
+TEST(DeviceCreate, DriversThatFindNoHardware) {
+    static VkResult answer;
+    for (const VkResult one : {VK_ERROR_INITIALIZATION_FAILED, VK_ERROR_INCOMPATIBLE_DRIVER, VK_ERROR_FEATURE_NOT_PRESENT,
+                               VK_ERROR_UNKNOWN, VK_ERROR_OUT_OF_HOST_MEMORY, VK_ERROR_OUT_OF_DEVICE_MEMORY}) {
+        answer = one;
+        const Code expected = one == VK_ERROR_OUT_OF_HOST_MEMORY     ? Code::out_of_host_memory
+                              : one == VK_ERROR_OUT_OF_DEVICE_MEMORY ? Code::out_of_device_memory
+                                                                     : Code::no_device;
+        const VkHook hooks[] = {
+            [](VkFunctions& vk) { vk.CreateInstance = [](const VkInstanceCreateInfo*, const VkAllocationCallbacks*, VkInstance*) { return answer; }; },
+            [](VkFunctions& vk) { vk.EnumeratePhysicalDevices = [](VkInstance, uint32_t*, VkPhysicalDevice*) { return answer; }; }};
+        for (const VkHook& hook : hooks) {
+            const Status status = create_with(hook);
+            EXPECT_EQ(status.code(), expected) << status.message();
+            EXPECT_NE(status.message().find(vk_result_name(one)), std::string::npos) << status.message();
+            if (expected != Code::no_device) continue;
+            for (const char* advice : {"no Vulkan device was found", "mesa-vulkan-drivers", "lavapipe", "group render"})
+                EXPECT_NE(status.message().find(advice), std::string::npos) << status.message();
+        }
+    }
+}
+
 TEST(DeviceCreate, NoComputeQueue) {
     const Status status = create_with([](VkFunctions& vk) {
         vk.GetPhysicalDeviceQueueFamilyProperties = [](VkPhysicalDevice, uint32_t* n, VkQueueFamilyProperties*) { *n = 0; };

@@ -227,11 +227,30 @@ TEST(GgufWriter, says_what_the_system_says) {
     const std::string nowhere = folder.file("absent/out.gguf");
     expect_refused(GgufWriter(nowhere).begin(), Code::io, nowhere, "no folder");
     std::filesystem::create_directory(folder.file("taken"));
-    folder.write("taken/x", "x"); // a folder that is not empty cannot be replaced
+    expect_refused(GgufWriter(folder.file("taken")).begin(), Code::io, folder.file("taken"), "a folder in the way");
     {
-        GgufWriter writer(folder.file("taken"));
+        GgufWriter writer(folder.file("late"));
         ASSERT_TRUE(writer.begin().ok());
-        expect_refused(writer.finish(), Code::io, folder.file("taken"), "a folder in the way");
+        std::filesystem::create_directory(folder.file("late"));
+        expect_refused(writer.finish(), Code::io, folder.file("late"), "a folder that has come meanwhile");
+    }
+    EXPECT_EQ(n_files(folder), 2u);
+}
+
+TEST(GgufWriter, a_file_that_is_found_wrong_is_not_given_its_name) {
+    TempFolder folder;
+    folder.write("out.gguf", "an older file");
+    for (const bool is_wrong : {true, false}) {
+        GgufWriter writer(folder.file("out.gguf"));
+        declare(writer);
+        ASSERT_TRUE(writer.begin().ok() && write_data(writer).ok());
+        const Status status = writer.finish([&](const std::string& path) -> Status {
+            EXPECT_TRUE(read_all(path) == built().bytes()) << "the whole of it, under another name";
+            EXPECT_NE(path, folder.file("out.gguf"));
+            return is_wrong ? Status(Code::bad_file, "wrong") : ok_status();
+        });
+        EXPECT_EQ(status.code(), is_wrong ? Code::bad_file : Code::ok);
+        EXPECT_EQ(read_all(folder.file("out.gguf")) == "an older file", is_wrong);
     }
     EXPECT_EQ(n_files(folder), 1u);
 }

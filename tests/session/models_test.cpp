@@ -1,6 +1,7 @@
 // Which models an engine takes and what it makes of them: padded vocabularies, GGUF files beside folders, weights in other
 // types, progress, end tokens, and conversion to GGUF and back.
 #include "base/resident_memory.h"
+#include "formats/gguf_writer.h"
 #include "model/model_files.h"
 #include "session/engine_fixture.h"
 #include "session/models/quantize_model.h"
@@ -101,13 +102,13 @@ TEST(Models, end_tokens_are_those_of_all_files) {
     TempFolder folder;
     SyntheticModel model = small(kTokens + 3, 1, true);
     write_with_tokenizer(folder, Loud(model));
-    folder.write("config.json", with(config_json(make_synthetic_checkpoint(model).value()->config()), "\"eos_token_id\": 2", "\"eos_token_id\": [7, 4097]"));
+    folder.write("config.json", with(config_json(make_synthetic_checkpoint(model).value()->config()), "\"eos_token_id\": 2", "\"eos_token_id\": [7, 40]"));
     EngineDesc desc;
     desc.target_path = folder.path();
     desc.max_context = 32;
     auto engine = make_engine(desc);
     ASSERT_TRUE(engine);
-    EXPECT_EQ(engine->end_ids(), (std::vector<uint32_t>{2, 7})); // </s> is the vocabulary's; 4097 is no token
+    EXPECT_EQ(engine->end_ids(), (std::vector<uint32_t>{2, 7, 40})); // </s> is the vocabulary's
 }
 
 TEST(Models, weights_are_converted_and_progress_is_told) {
@@ -188,6 +189,85 @@ TEST(Models, conversion_keeps_every_weight_and_token) {
     EXPECT_EQ(quantize_model("/no/such/model", folder.file("x.gguf"), {}, {}, {}).code(), Code::not_found);
     EXPECT_EQ(quantize_model(source, folder.file("x.gguf"), DType::q2_k, {}, {}).code(), Code::unsupported);
     EXPECT_FALSE(std::filesystem::exists(folder.file("x.gguf")));
+}
+
+// Whose it is and under which licence stays true of a copy; what the file says of its weights does not.
+TEST(Models, conversion_keeps_what_a_file_says_of_its_origin) {
+    TempFolder folder;
+    ASSERT_TRUE(quantize_model(std::string(AUSPEX_PAIR_DIR) + "/draft", folder.file("a.gguf"), {}, {}, {}).ok());
+    {
+        const auto a = GgufFile::open(folder.file("a.gguf"));
+        ASSERT_TRUE(a.ok());
+        GgufWriter writer(folder.file("b.gguf"));
+        for (const auto& entry : a.value().contents().entries) writer.copy(entry);
+        writer.set_text("general.license", "apache-2.0");
+        writer.set_texts("general.tags", std::vector<std::string>{"text", "story"});
+        for (const auto& tensor : a.value().contents().tensors) writer.add_tensor(tensor.name, tensor.type, tensor.shape, tensor.room);
+        ASSERT_TRUE(writer.begin().ok());
+        for (const auto& tensor : a.value().contents().tensors)
+            ASSERT_TRUE(writer.write(a.value().tensor_bytes(tensor, tensor.room).value()).ok());
+        ASSERT_TRUE(writer.finish().ok());
+    }
+    const Status status = quantize_model(folder.file("b.gguf"), folder.file("c.gguf"), DType::q8_0, {}, {});
+    ASSERT_TRUE(status.ok()) << status.message();
+    const auto c = GgufFile::open(folder.file("c.gguf"));
+    ASSERT_TRUE(c.ok()) << c.status().message();
+    EXPECT_EQ(c.value().contents().text_value("general.license"), "apache-2.0");
+    ASSERT_TRUE(c.value().contents().array_value("general.tags", GgufType::string));
+    EXPECT_EQ(c.value().contents().unsigned_value("general.file_type"), 7u); // q8_0
+}
+
+// tokenizer.model of 4096 pieces, two tokens beside it, and a model of some more rows: what the words are for reaches the
+// engine, and a file that is made of the folder.
+TEST(Models, tokens_beside_the_vocabulary_are_the_models_too) {
+    TempFolder folder;
+    std::filesystem::copy_file(std::string(AUSPEX_PAIR_DIR) + "/target/tokenizer.model", folder.file("tokenizer.model"));
+    const auto model = make_synthetic_checkpoint(small(kTokens + 4, 3, false)).value();
+    write_huggingface(folder, *model);
+    const auto with_eos = [&](const char* ids) {
+        folder.write("config.json", with(config_json(model->config()), "\"eos_token_id\": 2", std::string("\"eos_token_id\": ") + ids));
+        EngineDesc desc;
+        desc.target_path = folder.path();
+        desc.max_context = 64;
+        return Engine::create(desc, {});
+    };
+    const auto refused = [&](const char* ids, const char* part) {
+        const Status status = with_eos(ids).status();
+        expect_refused(status, Code::bad_file, folder.path(), ids);
+        EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+    };
+    refused("4096", "eos_token_id 4096");
+    refused("[2, 4099]", "eos_token_id 4099");
+    folder.write("generation_config.json", R"({"eos_token_id": 4097})");
+    refused("2", "eos_token_id 4097");
+    std::filesystem::remove(folder.file("generation_config.json"));
+    EXPECT_TRUE(with_eos("2").ok()) << "rows of padding";
+
+    folder.write("added_tokens.json", R"({"<|im_end|>": 4096, "<|im_start|>": 4098})");
+    refused("4097", "eos_token_id 4097"); // between the two
+    auto opened = with_eos("4096");
+    ASSERT_TRUE(opened.ok()) << opened.status().message();
+    EXPECT_EQ(opened.value()->end_ids(), (std::vector<uint32_t>{2, 4096}));
+    EXPECT_EQ(opened.value()->target().config().vocab_size, 4099u);
+    const Status written = quantize_model(folder.path(), folder.file("model.gguf"), DType::f16, {}, {});
+    ASSERT_TRUE(written.ok()) << written.message();
+    EngineDesc desc;
+    desc.target_path = folder.file("model.gguf");
+    desc.max_context = 64;
+    auto file = Engine::create(desc, {});
+    ASSERT_TRUE(file.ok()) << file.status().message();
+    EXPECT_EQ(file.value()->end_ids(), opened.value()->end_ids());
+    EXPECT_EQ(file.value()->tokenizer()->control_token("<|im_start|>"), 4098u);
+
+    // A control word that has no row is never said; a word of text would be, and an end is missed.
+    folder.write("added_tokens.json", R"({"<pad>": 4100})");
+    opened = with_eos("2");
+    ASSERT_TRUE(opened.ok()) << opened.status().message();
+    EXPECT_EQ(opened.value()->target().config().vocab_size, kTokens + 4);
+    for (const char* added : {R"({"a word": 4100})", R"({"<|im_end|>": 4100})"}) {
+        folder.write("added_tokens.json", added);
+        EXPECT_EQ(with_eos("2").status().code(), Code::mismatch) << added;
+    }
 }
 
 #ifdef __linux__

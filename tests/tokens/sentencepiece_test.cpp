@@ -4,6 +4,7 @@
 #include "model/file_fixtures.h"
 #include "tokens/tokenizer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -78,15 +79,14 @@ struct BadModel {
 TEST(SentencePieceModel, refuses_vocabularies_that_break_its_promises) {
     const BadModel cases[] = {
         {"no pieces", [](auto& m) { m.pieces.clear(); }, "do not parse"},
-        {"empty spelling", [](auto& m) { m.pieces[259].spelling = ""; }, "0 bytes in piece 259"},
         {"a huge spelling", [](auto& m) { m.pieces[259].spelling = std::string(200000, 'a'); }, "200000 bytes"},
         {"invalid UTF-8", [](auto& m) { m.pieces[259].spelling = "a\xff"; }, "\"a\\xff\" of piece 259"},
         {"a zero byte", [](auto& m) { m.pieces[259].spelling = std::string("a\0b", 3); }, "\"a\\x00b\""},
         {"NaN score", [](auto& m) { m.pieces[259].score = std::nanf(""); }, "not finite in piece 259"},
         {"infinite score", [](auto& m) { m.pieces[259].score = -std::numeric_limits<float>::infinity(); },
          "not finite"},
-        {"type 7", [](auto& m) { m.pieces[259].type = static_cast<Type>(7); }, "type 7 of piece 259"},
-        {"type 0", [](auto& m) { m.pieces[259].type = static_cast<Type>(0); }, "type 0"},
+        {"an unknown token of type 7", [](auto& m) { m.pieces[0].type = static_cast<Type>(7); }, "0 unknown"},
+        {"a byte without a word", [](auto& m) { m.pieces[3].spelling = ""; }, "255 byte tokens"},
         {"a spelling twice", [](auto& m) { m.pieces[259].spelling = "b"; }, "\"b\" twice"},
         {"text spelled like a control token", [](auto& m) { m.pieces[259].spelling = "</s>"; }, "\"</s>\" twice"},
         {"no unknown token", [](auto& m) { m.pieces[0].type = Type::control; }, "0 unknown"},
@@ -107,6 +107,49 @@ TEST(SentencePieceModel, refuses_vocabularies_that_break_its_promises) {
         expect_refused(parsed.status(), Code::bad_file, "dir/tokenizer.model", bad.what);
         EXPECT_NE(parsed.status().message().find(bad.in_message), std::string::npos)
             << bad.what << ": " << parsed.status().message();
+    }
+}
+
+TEST(SentencePieceModel, what_no_text_comes_to_is_unused_and_breaks_nothing) {
+    const float nan = std::nanf("");
+    const struct {
+        const char* what;
+        SentencePieceModel::Piece piece;
+        Type type; // that it has afterwards
+        bool is_named;
+    } cases[] = {
+        {"no word", {"", -1, Type::normal}, Type::unused, true},
+        {"no added word", {"", -1, Type::user_defined}, Type::unused, true},
+        {"unused without a word", {"", -1, Type::unused}, Type::unused, true},
+        {"no control word", {"", -1, Type::control}, Type::control, true},
+        {"type 0", {"zero", -1, static_cast<Type>(0)}, Type::unused, false},
+        {"type 7", {"seven", -1, static_cast<Type>(7)}, Type::unused, false},
+        {"type 7 without a word", {"", -1, static_cast<Type>(7)}, Type::unused, true},
+        {"unused, a word that is there", {"ab", -1, Type::unused}, Type::unused, true},
+        {"unused, one that is there and unused", {"ba", -1, Type::unused}, Type::unused, true},
+        {"unused, no UTF-8", {"\xff", -1, Type::unused}, Type::unused, true},
+        {"unused, a zero byte", {std::string("a\0b", 3), -1, Type::unused}, Type::unused, true},
+        {"unused, long", {std::string(3000, 'x'), -1, Type::unused}, Type::unused, true},
+        {"unused, NaN", {"nan", nan, Type::unused}, Type::unused, false},
+    };
+    for (const auto& one : cases) {
+        SentencePieceModel model = small_model();
+        const size_t id = model.pieces.size();
+        model.pieces.push_back(one.piece);
+        model.pieces.push_back({"[EMPTY_" + std::to_string(id) + "]", -1, Type::normal}); // the name that it would get
+        const auto parsed = parse(serialize_sentencepiece_model(model));
+        ASSERT_TRUE(parsed.ok()) << one.what << ": " << parsed.status().message();
+        const auto& piece = parsed.value().pieces[id];
+        EXPECT_EQ(piece.type, one.type) << one.what;
+        EXPECT_EQ(piece.spelling != one.piece.spelling, one.is_named) << one.what << ": " << piece.spelling;
+        TempFolder folder;
+        folder.write("tokenizer.model", serialize_sentencepiece_model(parsed.value()));
+        const auto tokenizer = open_sentencepiece_tokenizer(folder.path());
+        ASSERT_TRUE(tokenizer.ok()) << one.what << ": " << tokenizer.status().message();
+        for (const char* text : {"ab aab", "zero seven", "[EMPTY_268]"}) {
+            const auto ids = tokenizer.value()->encode(text);
+            EXPECT_TRUE(ids.ok() && std::count(ids.value().begin(), ids.value().end(), id) == 0) << one.what;
+        }
     }
 }
 

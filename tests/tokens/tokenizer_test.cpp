@@ -170,8 +170,8 @@ TEST(Vocabulary, mismatch_names_the_first_id_and_both_spellings) {
     model.pieces.pop_back();
     compare(model, {"7 tokens", "8"});
     model = small_model();
-    model.pieces[2].type = Type::normal;
-    compare(model, {"token 2 standing for \"</s>\"", "\"\""});
+    model.pieces[7].type = Type::control;
+    compare(model, {"token 7 standing for \"\"", "\"[INST]\""});
 }
 
 } // namespace

@@ -54,8 +54,8 @@ void add_choice(CLI::App& app, const std::string& names, const std::string& valu
         expected += (expected.empty() ? "" : "|") + name;
     add_value(app, names, value_name.empty() ? expected : value_name, help,
               [&target, choices, expected](const std::string& flag, const std::string& text) {
-                  const auto found = std::find_if(choices.begin(), choices.end(),
-                                                  [&](const auto& choice) { return choice.first == text; });
+                  const auto found = std::find_if(choices.begin(), choices.end(), // "Q8_0" is q8_0
+                                                  [&](const auto& choice) { return choice.first == lower_case(text); });
                   if (found == choices.end()) throw Failure(kExitUsage, flag + " " + text + ": expected " + expected);
                   target = found->second;
               });

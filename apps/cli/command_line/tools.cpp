@@ -36,7 +36,8 @@ void declare_info(CLI::App& app, InfoOptions& options, Shared& shared) {
 void declare_tokenize(CLI::App& app, TokenizeOptions& options, Shared& shared) {
     add_target(app, shared, std::string("it may lack its weights; ") + kBundledTarget);
     add_prompt(app, options.prompt, "Text. Without -p, -f and --tokens it is read from stdin");
-    app.add_flag("--special", options.parse_control_tokens, "Control tokens spelled in the text become those tokens");
+    app.add_flag("--special", options.parse_control_tokens,
+                 "Control tokens spelled in the text become those tokens; with --detokenize, those tokens their text");
     app.add_flag("--bos", options.add_bos, "Begin with BOS if the model asks for it");
     app.add_flag("--detokenize", options.is_reverse,
                  "Token ids to text. Ids come from --tokens, or from -p, -f or stdin, separated by commas or spaces");
@@ -84,8 +85,8 @@ void complete(TokenizeOptions& options, const Shared& shared) {
     check_prompt(options.prompt);
     if (!options.is_reverse && !options.prompt.tokens.empty())
         throw Failure(kExitUsage, "--tokens: expected --detokenize too");
-    if (options.is_reverse && (options.add_bos || options.parse_control_tokens))
-        throw Failure(kExitUsage, "--detokenize: --bos and --special are about text to tokens; leave them out");
+    if (options.is_reverse && options.add_bos)
+        throw Failure(kExitUsage, "--detokenize: --bos is about text to tokens; leave it out");
     options.model = shared.target ? *shared.target : bundled_model("target");
 }
 

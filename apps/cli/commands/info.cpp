@@ -22,7 +22,7 @@ int info(const InfoOptions& options) {
     // NOT_FOUND ends the list. Without any device (NO_DEVICE) there still may be a model to describe.
     const bool found_none = report.devices.empty() && report.models.empty();
     const bool at_end = status == AUSPEX_ERROR_NOT_FOUND || status == AUSPEX_ERROR_NO_DEVICE;
-    if (!at_end || found_none) throw Failure(kExitDevice, log.error_line(status));
+    if (!at_end || found_none) throw Failure(kExitDevice, with_drivers(status, log.error_line(status)));
     if (!options.models.target.empty() && !report.devices.empty()) {
         report.tuning = describe_tuning(options.models);
         report.plan = plan_memory({.models = options.models, .max_draft_len = SamplingOptions().max_draft_len()});

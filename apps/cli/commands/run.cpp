@@ -25,11 +25,7 @@ std::optional<double> if_available(double milliseconds) {
 
 PromptText choose_prompt(const RunOptions& options) {
     if (options.prompt.text || options.prompt.file) return read_prompt(options.prompt);
-    if (input_is_handed_over()) {
-        PromptText prompt = read_prompt(options.prompt);
-        const bool may_tell_a_story = options.models.is_bundled_pair && !options.is_chat;
-        if (!prompt.text.empty() || !may_tell_a_story) return prompt;
-    }
+    if (input_is_handed_over()) return read_prompt(options.prompt); // empty too: nothing is no request for a story
     if (options.is_chat) throw Failure(kExitUsage, "--chat: expected what the user says, with -p, -f or on stdin");
     return {kBuiltInPrompt, "the built-in prompt"};
 }

@@ -1,6 +1,7 @@
 // auspex selftest: are texts with drafts what they are without, on this device and with these files? One line per
 // check.
 #include "cli/selftest/selftest.h"
+#include "cli/standard_output.h"
 #include "cli/terminal.h"
 
 #include <nlohmann/json.hpp>
@@ -37,7 +38,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 void print(const CheckResult& check) {
     std::printf("%-6s %-17s %s (%.1f s)\n", check.passed ? "ok" : "FAILED", check.name.c_str(),
                 as_one_line(check.figure).c_str(), check.seconds);
-    std::fflush(stdout);
+    flush_output();
 }
 
 Json check_json(const CheckResult& check) {
@@ -67,7 +68,7 @@ void print(const SelftestOptions& options, const auspex_engine_info& device, con
     json["passed"] = passed;
     json["seconds"] = seconds;
     json["checks"] = list;
-    std::printf("%s\n", json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+    print_text(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 } // namespace

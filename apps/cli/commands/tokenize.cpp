@@ -1,6 +1,7 @@
 // auspex tokenize: text to token ids by a model's own vocabulary, and back.
 #include "cli/output/report.h"
 #include "cli/prompt.h"
+#include "cli/standard_output.h"
 #include "cli/terminal.h"
 
 #include <cstdio>
@@ -8,6 +9,21 @@
 namespace auspex::cli {
 
 namespace {
+
+// What becomes these ids again, control tokens included: what lies between two of them is a text of its own.
+std::string decode_with_controls(const Tokenizer& tokenizer, const std::vector<uint32_t>& ids) {
+    std::string text;
+    std::vector<uint32_t> between;
+    for (const uint32_t id : ids) {
+        if (!tokenizer.is_control(id)) {
+            between.push_back(id);
+            continue;
+        }
+        text += tokenizer.decode(between) + tokenizer.piece(id);
+        between.clear();
+    }
+    return text + tokenizer.decode(between);
+}
 
 int detokenize(const TokenizeOptions& options) {
     std::string source = "--tokens";
@@ -19,12 +35,13 @@ int detokenize(const TokenizeOptions& options) {
     }
     const Tokenizer tokenizer(options.model);
     check_ids(ids, source, tokenizer.vocab_size());
-    const std::string text = tokenizer.decode(ids);
+    const std::string text =
+        options.parse_control_tokens ? decode_with_controls(tokenizer, ids) : tokenizer.decode(ids);
     if (options.json) {
         print_text_json(text);
     } else {
         const std::string shown = is_terminal(Stream::output) ? without_control_characters(text) : text;
-        std::fwrite(shown.data(), 1, shown.size(), stdout);
+        print_text(shown);
         if (!shown.ends_with('\n')) std::fputc('\n', stdout);
     }
     return kExitOk;

@@ -1,6 +1,7 @@
 // Reports as JSON. Absent values are null, keys keep the order they are written in.
 #include "cli/output/json.h"
 #include "cli/output/report.h"
+#include "cli/standard_output.h"
 
 #include <cmath>
 #include <cstdio>
@@ -17,7 +18,7 @@ Json or_null(const std::string& text) {
 
 void print(const Json& json) {
     const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
-    std::printf("%s\n", text.c_str());
+    print_text(text + "\n");
 }
 
 Json device_json(const auspex_engine_info& engine) {

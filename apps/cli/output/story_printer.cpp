@@ -1,6 +1,7 @@
 // StoryPrinter: colours by origin, nothing a terminal would act on.
 #include "cli/output/story_printer.h"
 
+#include "cli/standard_output.h"
 #include "cli/terminal.h"
 
 #include <algorithm>
@@ -76,7 +77,7 @@ void StoryPrinter::finish(bool has_drafts) {
 
 void StoryPrinter::print_prompt(const std::string& text) {
     if (is_terminal_ && !text.empty()) write(text, kDim);
-    std::fflush(stdout);
+    flush_output();
 }
 
 void StoryPrinter::print(const std::vector<Completion>& completions) {
@@ -90,7 +91,7 @@ void StoryPrinter::print(const std::vector<Completion>& completions) {
         has_begun_ = false;
         n_tokens_ = n_bytes_ = 0;
     }
-    std::fflush(stdout);
+    flush_output();
 }
 
 void StoryPrinter::begin(const Completion& completion) {
@@ -98,7 +99,7 @@ void StoryPrinter::begin(const Completion& completion) {
     if (n_samples_ == 1) return;
     end_line();
     if (current_ > 0) std::fputs(is_terminal_ ? "\n" : "---\n", stdout);
-    std::fflush(stdout);
+    flush_output();
     std::fprintf(stderr, "%s[%zu of %zu, seed %llu]%s\n", error_has_color_ ? kDim : "", current_ + 1, n_samples_,
                  static_cast<unsigned long long>(completion.seed), error_has_color_ ? kReset : "");
 }
@@ -123,7 +124,7 @@ void StoryPrinter::write(std::string_view text, const char* color) {
     const std::string shown = is_terminal_ ? without_control_characters(text) : std::string(text);
     const bool is_painted = has_color_ && *color != '\0';
     if (is_painted) std::fputs(color, stdout);
-    std::fwrite(shown.data(), 1, shown.size(), stdout);
+    print_text(shown);
     if (is_painted) std::fputs(kReset, stdout);
     is_line_open_ = !text.ends_with('\n');
 }
@@ -131,7 +132,7 @@ void StoryPrinter::write(std::string_view text, const char* color) {
 void StoryPrinter::end_line() {
     if (is_line_open_) std::fputc('\n', stdout);
     is_line_open_ = false;
-    std::fflush(stdout);
+    flush_output();
 }
 
 } // namespace auspex::cli

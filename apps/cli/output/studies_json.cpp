@@ -3,6 +3,7 @@
 #include "cli/output/never_slower_report.h"
 #include "cli/output/report.h"
 #include "cli/output/tables.h"
+#include "cli/standard_output.h"
 
 #include <cmath>
 #include <cstdio>
@@ -95,7 +96,7 @@ void print_tables(const auspex_engine_info& engine, const BenchOptions& options,
     const TableFormat wanted = options.format.value_or(TableFormat::markdown);
     if (wanted == TableFormat::markdown || wanted == TableFormat::csv) {
         for (const Table& table : tables)
-            std::printf("%s\n", (wanted == TableFormat::csv ? as_csv(table) : as_markdown(table)).c_str());
+            print_text((wanted == TableFormat::csv ? as_csv(table) : as_markdown(table)) + "\n");
         return;
     }
     Json all = Json::object();

@@ -73,13 +73,14 @@ void TraceFile::write() {
     std::fseek(file_, end_, SEEK_SET);
     end_ += static_cast<long>(unsaved_.size());
     unsaved_ += kClose;
-    std::fwrite(unsaved_.data(), 1, unsaved_.size(), file_);
+    errno = 0;
+    if (std::fwrite(unsaved_.data(), 1, unsaved_.size(), file_) < unsaved_.size() && error_ == 0) error_ = errno;
     unsaved_.clear();
 }
 
 void TraceFile::finish() {
     write();
-    if (std::ferror(file_) != 0) throw Failure(kExitFile, "--trace " + path_ + ": " + std::strerror(errno));
+    if (std::ferror(file_) != 0) throw Failure(kExitFile, "--trace " + path_ + ": " + std::strerror(error_));
 }
 
 } // namespace auspex::cli

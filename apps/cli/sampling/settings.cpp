@@ -32,7 +32,7 @@ template <typename Value> Value parse_name(Names<Value> names, const std::string
 }
 
 uint32_t parse_top_k(const std::string& flag, const std::string& text) {
-    return static_cast<uint32_t>(parse_whole(flag, text, 0, 0x7fffffff));
+    return text == "0" ? 0u : static_cast<uint32_t>(parse_whole(flag, text, 1, 0x7fffffff, "0 (all tokens) or "));
 }
 
 } // namespace

@@ -1,16 +1,21 @@
 // The values of a GGUF file as a LlamaConfig. Keys that would change the arithmetic and that the forward pass does not
-// have are refused by name; what only tensors can say (vocabulary rows, tied output) is left to gguf_checkpoint.cpp.
+// have are refused by name; what only tensors can say (vocabulary rows, tied output) is left to gguf_checkpoint.cpp, the
+// ids of special tokens to the vocabulary (tokens/gguf_vocabulary.cpp).
 #include "base/catching.h"
 #include "formats/gguf.h"
 #include "model/llama_config.h"
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <cmath>
 
 namespace auspex {
 namespace {
+
+const char* type_name(GgufType type) {
+    constexpr const char* names[] = {"u8", "i8", "u16", "i16", "u32", "i32", "f32", "boolean", "string", "array", "u64", "i64", "f64"};
+    return names[static_cast<size_t>(type)]; // the reader knows no others
+}
 
 std::string llama(const char* key) {
     return std::string("llama.") + key;
@@ -62,6 +67,13 @@ class Keys {
         return std::isfinite(real) ? nlohmann::json(real).dump() : std::to_string(real);
     }
 
+    // The same of a number that is written as another kind than the one expected, where the value alone looks right.
+    std::string found_with_type(const std::string& key) const {
+        const GgufType type = contents_.find(key)->type;
+        const bool is_number = type != GgufType::string && type != GgufType::array && type != GgufType::boolean;
+        return found(key) + (is_number ? std::string(" of type ") + type_name(type) : "");
+    }
+
     // Absent leaves `out` as it is; wrong types and values are errors.
     Status text(const std::string& key, std::string& out) const {
         if (!has(key)) return ok_status();
@@ -73,8 +85,9 @@ class Keys {
     Status real(const std::string& key, const RealRange& range, float& out) const {
         if (!has(key)) return ok_status();
         const auto value = contents_.real_value(key);
+        if (!value) return wrong(Code::bad_file, key, found_with_type(key), range_text(range) + " of type f32 or f64");
         // The range is that of floats: a file's f32 may lie a rounding outside of it in double.
-        if (!value || !range.holds(static_cast<float>(*value)))
+        if (!range.holds(static_cast<float>(*value)))
             return wrong(Code::bad_file, key, found(key), range_text(range));
         out = static_cast<float>(*value);
         return ok_status();
@@ -83,7 +96,7 @@ class Keys {
         if (!has(key)) return ok_status();
         const auto value = contents_.unsigned_value(key);
         if (!value || *value < least || *value > most)
-            return wrong(Code::bad_file, key, found(key),
+            return wrong(Code::bad_file, key, contents_.real_value(key) ? found_with_type(key) : found(key),
                          "an integer from " + std::to_string(least) + " to " + std::to_string(most));
         out = static_cast<uint32_t>(*value);
         return ok_status();
@@ -196,20 +209,6 @@ Status read_rope(const Keys& keys, LlamaConfig& out) {
     return keys.real(keys.has(factor) ? factor : older, rope_factor_range, out.rope_scaling.factor);
 }
 
-Status read_special_ids(const Keys& keys, LlamaConfig& out) {
-    const uint64_t most = (out.vocab_size != 0 ? uint64_t{out.vocab_size} : uint64_t{1} << 20) - 1;
-    AUSPEX_TRY(keys.integer("tokenizer.ggml.bos_token_id", 0, most, out.bos_id));
-    for (const char* name : {"eos", "eot", "eom"}) {
-        const std::string key = std::string("tokenizer.ggml.") + name + "_token_id";
-        uint32_t id = 0;
-        AUSPEX_TRY(keys.integer(key, 0, most, id));
-        if (keys.has(key)) out.eos_ids.push_back(id);
-    }
-    std::sort(out.eos_ids.begin(), out.eos_ids.end());
-    out.eos_ids.erase(std::unique(out.eos_ids.begin(), out.eos_ids.end()), out.eos_ids.end());
-    return ok_status();
-}
-
 } // namespace
 
 Result<LlamaConfig> read_gguf_config(const GgufContents& contents, const std::string& path) {
@@ -223,7 +222,6 @@ Result<LlamaConfig> read_gguf_config(const GgufContents& contents, const std::st
         if (!keys.has(rms_eps)) return keys.missing(rms_eps, range_text(rms_eps_range));
         AUSPEX_TRY(keys.real(rms_eps, rms_eps_range, config.rms_eps));
         AUSPEX_TRY(read_rope(keys, config));
-        AUSPEX_TRY(read_special_ids(keys, config));
         return config;
     });
 }

@@ -43,9 +43,7 @@ Result<std::unique_ptr<Checkpoint>> open_checkpoint(const std::string& path) {
         std::error_code error;
         if (std::filesystem::is_directory(path, error)) return open_huggingface_checkpoint(path);
         if (!path_exists(path))
-            return Status(Code::not_found,
-                          path + ": found no such file or folder, expected a GGUF file or a Hugging Face folder; "
-                                 "check the path");
+            return no_such_model(path);
         return open_file(path);
     });
 }

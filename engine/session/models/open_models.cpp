@@ -63,10 +63,29 @@ Result<std::unique_ptr<Checkpoint>> open_one(const ModelSource& source) {
     return quantize_checkpoint(std::move(opened), *source.type);
 }
 
+// Tokens without a row can be neither said nor read. Control words that were added to the vocabulary and never to the model
+// do no harm (Llama 2's "<pad>"), unless they are what an answer ends with.
 Status check_rows(const Checkpoint& model, const Tokenizer& tokenizer) {
-    if (tokenizer.vocab_size() <= model.config().vocab_size) return ok_status();
-    return {Code::mismatch, model.name() + ": found a vocabulary of " + std::to_string(tokenizer.vocab_size()) + " tokens, expected at most the " +
-                                std::to_string(model.config().vocab_size) + " rows (vocab_size) of the model"};
+    const std::vector<uint32_t>& ends = tokenizer.end_ids();
+    for (uint32_t id = model.config().vocab_size; id < tokenizer.vocab_size(); ++id)
+        if (!tokenizer.piece(id).empty() || std::binary_search(ends.begin(), ends.end(), id))
+            return {Code::mismatch, model.name() + ": found a vocabulary of " + std::to_string(tokenizer.vocab_size()) + " tokens (" + std::to_string(id) + " is " +
+                                        in_quotes(tokenizer.spelling(id)) + "), expected at most the " + std::to_string(model.config().vocab_size) +
+                                        " rows (vocab_size) of the model"};
+    return ok_status();
+}
+
+// Without the token that it names an answer would never end, and nobody would know why.
+Status check_named_ids(const Checkpoint& model, const Tokenizer& tokenizer) {
+    const auto check = [&](const char* key, uint32_t id) -> Status {
+        if (id < tokenizer.vocab_size() && !(tokenizer.piece(id).empty() && tokenizer.spelling(id).empty())) return ok_status();
+        return {Code::bad_file, model.name() + ": found " + key + " " + std::to_string(id) + " in config.json or generation_config.json, expected the id of a token: " +
+                                    "the vocabulary knows 0 to " + std::to_string(tokenizer.vocab_size() - 1) +
+                                    "; added_tokens.json or tokenizer_config.json, which would name it, is missing or incomplete"};
+    };
+    for (uint32_t id : model.config().eos_ids) AUSPEX_TRY(check("eos_token_id", id));
+    const uint32_t bos = model.config().bos_id;
+    return bos == LlamaConfig().bos_id ? ok_status() : check("bos_token_id", bos); // the default nobody need have said
 }
 
 std::string with_vocab_size(const Checkpoint& model) {
@@ -94,8 +113,9 @@ Result<OpenedModels> open_models(const ModelSource& target, const ModelSource& d
     if (!target.synthetic) {
         AUSPEX_TRY_ASSIGN(tokenizer, open_tokenizer(target.path));
         AUSPEX_TRY(check_rows(*models.target, *tokenizer));
+        AUSPEX_TRY(check_named_ids(*models.target, *tokenizer));
         models.tokenizer = std::move(tokenizer);
-        usable = models.tokenizer->vocab_size();
+        usable = std::min(usable, models.tokenizer->vocab_size());
         const std::vector<uint32_t>& ends = models.tokenizer->end_ids();
         models.end_ids.insert(models.end_ids.end(), ends.begin(), ends.end());
     }

@@ -93,6 +93,14 @@ void write_config(GgufWriter& file, const LlamaConfig& c, const std::string& nam
     }
 }
 
+// Keys that write_config writes; the others under "general." say whose the model is and under which licence, which
+// stays true of its copies.
+bool is_of_the_weights(std::string_view key) {
+    constexpr std::string_view keys[] = {"general.architecture", "general.type",    "general.name",
+                                         "general.file_type",    "general.quantization_version"};
+    return std::find(std::begin(keys), std::end(keys), key) != std::end(keys);
+}
+
 std::string last_name(std::string path) {
     while (path.size() > 1 && (path.back() == '/' || path.back() == '\\')) path.pop_back();
     return path.substr(path.find_last_of("/\\") + 1);
@@ -160,16 +168,14 @@ void write_bpe(GgufWriter& file, const BpeModel& model) {
 // The vocabulary of a Hugging Face folder, from the file that the tokenizer itself was read from.
 Status write_folder_vocabulary(GgufWriter& file, const std::string& folder, const Tokenizer& tokenizer, const LlamaConfig& config) {
     const bool sentencepiece = tokenizer.has_dummy_prefix() || !path_exists(folder + "/tokenizer.json");
-    const std::string path = folder + (sentencepiece ? "/tokenizer.model" : "/tokenizer.json");
-    AUSPEX_TRY_ASSIGN(mapped, MappedFile::open(path));
+    AUSPEX_TRY_ASSIGN(settings, read_tokenizer_settings(folder));
     if (sentencepiece) {
-        AUSPEX_TRY_ASSIGN(model, parse_sentencepiece_model(mapped.bytes(), path));
+        AUSPEX_TRY_ASSIGN(model, read_sentencepiece_model(folder, settings));
         write_sentencepiece(file, model);
     } else {
-        AUSPEX_TRY_ASSIGN(parsed, parse_tokenizer_json(mapped.bytes(), path));
+        AUSPEX_TRY_ASSIGN(parsed, read_tokenizer_json(folder, settings));
         write_bpe(file, parsed.model);
     }
-    AUSPEX_TRY_ASSIGN(settings, read_tokenizer_settings(folder));
     std::optional<uint32_t> eos = tokenizer.control_token(settings.eos_spelling);
     if (!eos && !config.eos_ids.empty()) eos = config.eos_ids.front();
     if (tokenizer.add_bos() || tokenizer.bos_id() != 0) file.set_u32("tokenizer.ggml.bos_token_id", tokenizer.bos_id());
@@ -227,12 +233,13 @@ Status quantize_model(const std::string& path, const std::string& gguf_path, std
     if (path_exists(path + "/config.json")) {
         write_config(file, config, last_name(path), main_type);
         AUSPEX_TRY(write_folder_vocabulary(file, path, *opened.tokenizer, config));
-    } else { // everything that the file says of its vocabulary
+    } else { // everything that the file says of its vocabulary and of its origin
         AUSPEX_TRY_ASSIGN(source, GgufFile::open(path));
         const auto name = source.contents().text_value("general.name");
         write_config(file, config, name ? std::string(*name) : last_name(path), main_type);
         for (const GgufContents::Entry& entry : source.contents().entries)
-            if (entry.key.starts_with("tokenizer.")) file.copy(entry);
+            if (entry.key.starts_with("tokenizer.") || (entry.key.starts_with("general.") && !is_of_the_weights(entry.key)))
+                file.copy(entry);
     }
     const std::vector<float> divisors = rope_divisors(config);
     uint64_t total = 0, done = 0;
@@ -251,7 +258,11 @@ Status quantize_model(const std::string& path, const std::string& gguf_path, std
         model.release(*tensor.from);
     }
     if (n_divisors > 0) AUSPEX_TRY(file.write(std::as_bytes(std::span(divisors))));
-    AUSPEX_TRY(file.finish());
+    AUSPEX_TRY(file.finish([&](const std::string& written) -> Status {
+        const auto again = open_models({.path = written, .synthetic = {}, .type = {}}, {});
+        if (again.ok()) return ok_status();
+        return {again.status().code(), gguf_path + ": not written, as it could not be read again: " + again.status().message()};
+    }));
     log(LogLevel::info, gguf_path + ": " + std::to_string(tensors.size()) + " tensors in " + std::to_string(file.file_bytes()) + " bytes");
     return ok_status();
 }

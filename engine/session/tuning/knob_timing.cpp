@@ -247,10 +247,9 @@ Result<double> KnobTimer::least_ms(const Tuning& tuning, const std::function<voi
     recording->end_segment();
     AUSPEX_TRY(recording->finish());
     AUSPEX_TRY(uploader_->submit_and_wait(*recording));
-    std::vector<double> ms;
-    for (const Recording::RegionTime& region : recording->region_times()) ms.push_back(region.ms);
-    ms.erase(ms.begin());
-    const double least = *std::min_element(ms.begin(), ms.end());
+    const std::vector<Recording::RegionTime> times = recording->region_times();
+    double least = times.size() < 2 ? -1 : times[1].ms;
+    for (size_t i = 2; i < times.size(); ++i) least = std::min(least, times[i].ms);
     if (least < 0) return Status(Code::unsupported, device_.caps.name + ": found no timestamps, expected a compute queue that has them");
     return least;
 }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bitset>
+#include <set>
 
 namespace auspex {
 namespace {
@@ -59,12 +60,27 @@ Status check_ids_and_spellings(const BpeParts& parts, const std::string& path) {
     return ok_status();
 }
 
+// Users must not end an answer or speak for somebody else. A word that merges lead to is one, though, whatever it means
+// to other models: "</s>" in a vocabulary that has seen web pages.
+void make_control_words(BpeParts& parts) {
+    std::set<std::string> merged;
+    for (size_t rank = 0; rank < parts.merge_ends.size(); ++rank) {
+        std::string word(parts.merge(rank));
+        if (const size_t space = word.find(' '); space != std::string::npos) word.erase(space, 1);
+        if (is_control_spelling(word)) merged.insert(std::move(word));
+    }
+    for (auto& token : parts.tokens) {
+        const bool is_word = token.kind == BpeKind::user_defined || token.kind == BpeKind::normal;
+        if (!is_word || !is_control_spelling(token.spelling)) continue;
+        if (token.kind == BpeKind::user_defined || !merged.contains(token.spelling)) token.kind = BpeKind::control;
+    }
+}
+
 Status take_tokens(BpeParts& parts, const std::string& path, BpeModel& model) {
+    make_control_words(parts);
     model.tokens.reserve(parts.tokens.size());
     for (size_t id = 0; id < parts.tokens.size(); ++id) {
         auto& token = parts.tokens[id];
-        if (token.kind == BpeKind::user_defined && is_end_spelling(token.spelling)) // users must not end an answer
-            token.kind = BpeKind::control;
         std::string bytes = token.spelling;
         if (token.kind == BpeKind::normal) {
             auto decoded = bytes_of_alphabet(token.spelling);
@@ -107,10 +123,8 @@ Status index_merges(const BpeParts& parts, const std::string& path, BpeModel& mo
     };
     std::vector<Row> rows;
     rows.reserve(parts.merge_ends.size());
-    size_t begin = 0;
     for (uint32_t rank = 0; rank < parts.merge_ends.size(); ++rank) {
-        const auto text = std::string_view(parts.merge_text).substr(begin, parts.merge_ends[rank] - begin);
-        begin = parts.merge_ends[rank];
+        const std::string_view text = parts.merge(rank);
         const size_t space = text.find(' ');
         const std::string what = "the merge " + in_quotes(text) + " (number " + std::to_string(rank) + ")";
         if (space == std::string_view::npos) return bad(path, what, "two tokens with a space between");
@@ -177,9 +191,10 @@ Status BpeParts::add_token(uint64_t id, std::string_view spelling, BpeKind kind,
     if (id >= id_limit)
         return bad(path, "token " + in_quotes(spelling) + " with id " + std::to_string(id),
                    "an id below " + std::to_string(id_limit));
-    if (spelling.empty() || spelling.size() > max_spelling_bytes)
+    if (spelling.size() > max_spelling_bytes)
         return bad(path, std::to_string(spelling.size()) + " bytes in the spelling of token " + std::to_string(id),
                    "1 to " + std::to_string(max_spelling_bytes));
+    if (spelling.empty()) kind = BpeKind::unused; // no text comes to it
     if (id >= tokens.size()) tokens.resize(id + 1);
     if (tokens[id].kind != BpeKind::absent)
         return bad(path,
@@ -199,6 +214,11 @@ Status BpeParts::add_merge(std::string_view left_and_right, const std::string& p
     merge_text += left_and_right;
     merge_ends.push_back(static_cast<uint32_t>(merge_text.size()));
     return ok_status();
+}
+
+std::string_view BpeParts::merge(size_t rank) const {
+    const size_t begin = rank == 0 ? 0 : merge_ends[rank - 1];
+    return std::string_view(merge_text).substr(begin, merge_ends[rank] - begin);
 }
 
 std::optional<uint32_t> BpeModel::find(std::string_view bytes) const {

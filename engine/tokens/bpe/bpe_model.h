@@ -35,10 +35,11 @@ struct BpeParts {
     std::vector<uint32_t> merge_ends; // where each ends in merge_text; the first has the highest priority
     bool ignore_merges = false;       // a part of text that is itself a token becomes it, whatever the merges say
 
-    // bad_file when the id is taken or too large, or the spelling is empty or too long.
+    // bad_file when the id is taken or too large, or the spelling is too long. An empty one makes the token unused.
     Status add_token(uint64_t id, std::string_view spelling, BpeKind kind, const std::string& path);
     // bad_file above the largest number of merges.
     Status add_merge(std::string_view left_and_right, const std::string& path);
+    std::string_view merge(size_t rank) const; // "left right"
 };
 
 struct BpeModel {

@@ -130,6 +130,7 @@ class BpeTokenizer : public Tokenizer {
     std::string spelling(uint32_t token) const override {
         if (token >= model_.tokens.size()) return {};
         const auto& entry = model_.tokens[token];
+        if (entry.kind == BpeKind::unused) return {};
         return entry.kind == BpeKind::normal ? alphabet_spelling(entry.bytes) : entry.bytes;
     }
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <set>
 
 namespace auspex {
@@ -330,12 +331,13 @@ std::string opening_token(const json& processor) {
 }
 
 // Added tokens extend the vocabulary, or say something about a token that is in it already.
-Status apply_added_tokens(Collected& file, const std::string& path) {
+Status apply_added_tokens(Collected& file, const std::string& path, const TokenizerSettings& settings) {
     std::sort(file.added.begin(), file.added.end(),
               [](const AddedToken& a, const AddedToken& b) { return a.id < b.id; });
     for (size_t i = 0; i < file.added.size(); ++i) {
         const AddedToken& token = file.added[i];
-        const BpeKind kind = token.special ? BpeKind::control : BpeKind::user_defined;
+        const bool special = token.special || settings.names(token.content);
+        const BpeKind kind = special ? BpeKind::control : BpeKind::user_defined;
         auto& tokens = file.parts.tokens;
         const bool first = i == 0 || file.added[i - 1].id != token.id;
         if (first && token.id < tokens.size() && tokens[token.id].spelling == token.content) {
@@ -347,9 +349,32 @@ Status apply_added_tokens(Collected& file, const std::string& path) {
     return ok_status();
 }
 
+// Words that stand beside the file only, behind its own ids. Ids between them that nobody names are unused.
+Status add_words_beside(BpeParts& parts, const std::string& path, const TokenizerSettings& settings) {
+    const size_t n_own = parts.tokens.size();
+    std::map<std::string, size_t, std::less<>> own; // of the words below: where the file has them
+    for (const AddedWord& word : settings.added)
+        if (word.id >= n_own) own.emplace(word.spelling, SIZE_MAX);
+    for (size_t id = 0; id < n_own; ++id)
+        if (const auto found = own.find(parts.tokens[id].spelling); found != own.end()) found->second = id;
+    parts.id_limit = max_added_id;
+    for (const AddedWord& word : settings.added) {
+        if (word.id < n_own) continue;
+        const std::string named_by = path.substr(0, path.rfind('/') + 1) + word.file;
+        if (const size_t own_id = own.find(word.spelling)->second; own_id != SIZE_MAX)
+            return bad(named_by, "the id " + std::to_string(word.id) + " for the token " + in_quotes(word.spelling),
+                       std::to_string(own_id) + ", its id in tokenizer.json");
+        for (size_t id = parts.tokens.size(); id < word.id; ++id)
+            AUSPEX_TRY(parts.add_token(id, "", BpeKind::unused, named_by));
+        AUSPEX_TRY(parts.add_token(word.id, word.spelling, word.special ? BpeKind::control : BpeKind::user_defined, named_by));
+    }
+    return ok_status();
+}
+
 } // namespace
 
-Result<TokenizerJson> parse_tokenizer_json(std::span<const std::byte> file, const std::string& path) {
+Result<TokenizerJson> parse_tokenizer_json(std::span<const std::byte> file, const std::string& path,
+                                           const TokenizerSettings& settings) {
     if (file.size() > max_file_bytes)
         return bad(path, std::to_string(file.size()) + " bytes", "at most " + std::to_string(max_file_bytes));
     const auto* text = reinterpret_cast<const char*>(file.data());
@@ -366,7 +391,8 @@ Result<TokenizerJson> parse_tokenizer_json(std::span<const std::byte> file, cons
     }
     AUSPEX_TRY(check_model(collected, path));
     AUSPEX_TRY(check_splitting(collected.settings, path));
-    AUSPEX_TRY(apply_added_tokens(collected, path));
+    AUSPEX_TRY(apply_added_tokens(collected, path, settings));
+    AUSPEX_TRY(add_words_beside(collected.parts, path, settings));
     collected.parts.ignore_merges = member(collected.settings["model"], "ignore_merges") == true;
     TokenizerJson out;
     out.opening_token = opening_token(member(collected.settings, "post_processor"));

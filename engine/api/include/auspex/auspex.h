@@ -420,6 +420,8 @@ typedef struct auspex_sequence_stats {
     double c, v;               /* as last measured on this device: draft pass and verify pass of the usual round / plain target pass; < 0: not yet */
     double predicted_speedup;  /* that the engine expected of its choices over plain decoding; < 0: it had nothing to choose */
     char choice[160];          /* UTF-8: what was chosen last and why; "" when draft_len and drafter were given */
+    uint32_t not_finite_n;     /* tokens from logits of the target of which the largest is no finite number: they mean nothing.
+                                  Weights that are damaged, or too large for their type */
 } auspex_sequence_stats;
 
 AUSPEX_API auspex_status auspex_sequence_stats_init(auspex_sequence_stats* stats, size_t size);
