@@ -2,7 +2,7 @@
 // VerifyStochastic; for one proposal it is Leviathan et al. 2023, algorithm 1, with the same bits as accept_test and
 // accept_race. With r_1 = target, candidate i is accepted with probability min(1, r_i(x_i) / draft_i(x_i)),
 // else r_{i+1} = norm(max(0, r_i - draft_i)); when none is, the token is drawn from r_{n+1}. Every proposal that was drawn
-// counts, equal ones too. Greedy and coupled: accept what the target would have taken. Lenience is not heeded.
+// counts, equal ones too, but none whose own probability is no number above 0: it was not drawn from that row. Greedy and coupled: accept what the target would have taken. Lenience is not heeded.
 // One team per entry, and nothing is stored between the stages: r_{i+1} of a token is worked out anew from its i + 1
 // probabilities, O(n² · vocab) exponentials. Right rather than fast.
 // FAULT: test-only builds with a planted error each.
@@ -35,6 +35,7 @@ layout(std430, binding = kCandidatesOutcomes) writeonly buffer Outcomes { Candid
 CandidateEntry entry;
 float scale;                // 1 / temperature
 float sums[kMaxCandidates]; // [j]: Σ max(0, r - draft) over the vocabulary, r being what candidate j was tested against
+uint drawn;                 // bit j: candidate j may have been drawn from its row; of those that were tested
 
 float draft_probability(uint j, uint id) {
     Candidate c = candidates[entry.first + j];
@@ -45,7 +46,9 @@ float draft_probability(uint j, uint id) {
 // max(0, r - draft) of candidate n - 1, not normalised; the target where n = 0. FAULT 1, 4: candidates that it forgets.
 float unnormalised(uint n, uint id) {
     precise float r = probability(target_logits[entry.target_row * args.vocab + id], id, scale, target_choices[entry.target_row]);
+    if (!is_drawable(r)) return 0.0;
     for (uint j = 0u; j < n; ++j) {
+        if ((drawn & 1u << j) == 0u) continue;
 #if FAULT == 1 // equal candidates count once
         bool merged = false;
         for (uint i = 0u; i < j; ++i) merged = merged || candidates[entry.first + i].token == candidates[entry.first + j].token;
@@ -90,7 +93,7 @@ uint race(uint n, uvec2 seed) {
     lane_best(key, id);
     lane_best(target_key, target_id);
     if (key > 0.0) return id;
-    return target_key > 0.0 ? target_id : 0u; // a row of NaN
+    return target_key > 0.0 ? target_id : 0u; // a row without probabilities
 }
 
 void main() {
@@ -102,6 +105,7 @@ void main() {
     scale = greedy ? 1.0 : 1.0 / temperature;
     uvec2 seed = uvec2(state[entry.slot].seed_low, state[entry.slot].seed_high);
 
+    drawn = 0u;
     uint tested = 0u;
     uint accepted = entry.n;
     uint token = target_choices[entry.target_row].best_id;
@@ -124,12 +128,20 @@ void main() {
 #else
         uint random = philox(uvec4(entry.position, kPurposeAccept, tested, 0u), seed).x;
 #endif
-        precise float scaled = uniform01(random) * draft_probability(tested, x);
+        float draft_p = draft_probability(tested, x);
+#if FAULT == 5 // a row without probabilities tests its candidate
+        bool rejects = false;
+        drawn |= 1u << tested;
+#else
+        bool rejects = !is_drawable(draft_p);
+        if (!rejects) drawn |= 1u << tested;
+#endif
+        precise float scaled = uniform01(random) * draft_p;
 #if FAULT == 1
         for (uint i = 0u; i < tested; ++i)
             if (candidates[entry.first + i].token == x) r = 0.0;
 #endif
-        if (scaled < r) {
+        if (!rejects && scaled < r) {
             accepted = tested;
             token = x;
         }

@@ -86,4 +86,5 @@ void main() {
     records[b].match_len = 0u; // propose knows
     records[b].foretold = foretold;
     records[b].overlap = plans[b].overlap;
+    records[b].not_finite = plans[b].not_finite;
 }

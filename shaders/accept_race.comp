@@ -85,7 +85,7 @@ void main() {
             if (id >= end) continue;
             float e = exponential(random[i]);
             float target_p = probability(target_logits[target_row * args.vocab + id], id, scale, target_choice);
-            if (target_p > 0.0) take_better(target_key, target_id, target_p / e, id);
+            if (is_drawable(target_p)) take_better(target_key, target_id, target_p / e, id);
 #if FAULT == 1 // residual dropped: the correction comes from the target itself
             if (residual && target_p > 0.0) take_better(residual_key, residual_id, target_p / e, id);
 #else
@@ -99,7 +99,7 @@ void main() {
 #if FAULT == 19 // the residual of either side
                 weight = abs(weight);
 #endif
-                if (weight > 0.0) take_better(residual_key, residual_id, weight / e, id);
+                if (is_drawable(weight)) take_better(residual_key, residual_id, weight / e, id);
             }
 #endif
         }

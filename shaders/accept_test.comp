@@ -1,6 +1,7 @@
 // One invocation per batch entry: tests its drafts in order and chooses the row that gives the next token.
 // Leviathan et al. 2023, algorithm 1: accept draft t with probability min(1, target(t) / (lenience · draft(t))); lenience
-// below 1 is their appendix A.5, not lossless. Greedy and coupled: accept what the target would have taken. Simulated: a
+// below 1 is their appendix A.5, not lossless. A draft whose probability is no number above 0 was not drawn from it, and is
+// rejected. Greedy and coupled: accept what the target would have taken. Simulated: a
 // coin decides, so that speed can be measured at any acceptance; the text means nothing.
 // FAULT: test-only builds with a planted error each.
 #version 450
@@ -93,6 +94,9 @@ void main() {
         precise float draft_p = 1.0;
         if (round_slots[b].one_hot == 0u)
             draft_p = probability(draft_logits[draft_row * args.vocab + token], token, scale, draft_choices[draft_row]);
+#if FAULT != 25 // comparisons with what is no number decide
+        if (!is_drawable(target_p) || !is_drawable(draft_p)) break;
+#endif
 #if FAULT == 21 // overlap beyond the whole
         overlap += target_p / draft_p;
 #else
@@ -105,6 +109,8 @@ void main() {
         if (!(scaled < target_p)) break;
 #endif
     }
+    uint not_finite = 0u;
+    for (uint j = 0u; j <= accepted; ++j) not_finite |= is_finite(target_choices[row0 + j]) ? 0u : 1u << j;
 #if FAULT == 5 // off by one row
     uint rejected_row = accepted < k && accepted > 0u ? accepted - 1u : accepted;
 #else
@@ -116,5 +122,5 @@ void main() {
     bool is_chosen = compares;
 #endif
     plans[b] = AcceptPlan(accepted, rejected_row, accepted < k ? 1u : 0u, is_chosen ? 1u : 0u, target_choices[row0 + accepted].best_id,
-                          accepted < k ? target_rows[row0 + accepted + 1u].token : 0xffffffffu, overlap);
+                          accepted < k ? target_rows[row0 + accepted + 1u].token : 0xffffffffu, overlap, not_finite);
 }

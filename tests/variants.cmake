@@ -3,8 +3,8 @@
 #
 # auspex_shader(accept_test.fault3 SOURCE accept_test.comp DEFINES FAULT=3)
 
-# Planted faults of the acceptance; tests/accept/faults_test.cpp says what each one is.
-foreach(fault 2 3 4 5 7 12 13 15 21 22 24)
+# Planted faults of the acceptance; tests/accept/faults_test.cpp says what each one is, and not_finite_test.cpp of the last.
+foreach(fault 2 3 4 5 7 12 13 15 21 22 24 25)
   auspex_shader(accept_test.fault${fault} SOURCE accept_test.comp DEFINES FAULT=${fault})
 endforeach()
 foreach(fault 1 3 6 8 9 10 11 14 18 19 20)
@@ -27,7 +27,7 @@ auspex_shader(vocab_partials.fault1 SOURCE vocab_partials.comp DEFINES FAULT=1)
 auspex_shader(vocab_partials.subgroup.fault1 SOURCE vocab_partials.comp DEFINES FAULT=1 SUBGROUP=1)
 
 # Planted faults of several candidates; tests/accept/candidates_test.cpp says what each one is.
-foreach(fault 1 2 3 4)
+foreach(fault 1 2 3 4 5)
   auspex_shader(accept_candidates.fault${fault} SOURCE accept_candidates.comp DEFINES FAULT=${fault})
   auspex_shader(accept_candidates.subgroup.fault${fault} SOURCE accept_candidates.comp DEFINES FAULT=${fault} SUBGROUP=1)
 endforeach()

@@ -23,6 +23,7 @@ Outcome read_outcome(const gpu::RoundRecord& record) {
     outcome.stop = static_cast<StopReason>(record.stop_reason);
     outcome.drafter = static_cast<Drafter>(std::min(record.drafter, gpu::kDrafterHost));
     outcome.overlap = record.overlap;
+    outcome.not_finite = record.not_finite;
     outcome.match_len = record.match_len;
     outcome.foretold = static_cast<Foretold>(std::min(record.foretold, gpu::kForetoldRight));
     outcome.n_tokens = std::min(record.n_tokens, outcome.accepted_len + 1);

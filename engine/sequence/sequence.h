@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -77,6 +78,7 @@ struct Outcome {
     StopReason stop = StopReason::none;
     Drafter drafter = Drafter::none; // whose drafts were tested
     float overlap = 0;      // Σ min(1, target / draft) over the tested drafts, up to the first rejected one
+    uint32_t not_finite = 0; // bit i: the target's row that gave token i has no finite largest logit: all NaN, all -inf, or +inf
     uint32_t match_len = 0; // context tokens that the next round's proposals were found by; 0: none were found
     Foretold foretold = Foretold::nothing; // by what had been found for this round
     uint32_t n_tokens = 0;        // emitted: at most accepted_len + 1
@@ -104,6 +106,7 @@ struct SequenceStats {
     uint32_t n_tested = 0; // drafts the test looked at
     double overlap = 0;    // Σ min(1, target / draft) over those: divided by n_tested an unbiased estimate of α = Σ min(target, draft)
     std::array<uint32_t, 5> drafter_rounds = {}; // by Drafter
+    uint32_t n_not_finite = 0; // tokens from rows of the target without a finite largest logit: they mean nothing
 
     void add(const Outcome& outcome) {
         rounds += 1;
@@ -115,6 +118,7 @@ struct SequenceStats {
             overlap += outcome.overlap;
         }
         drafter_rounds[static_cast<size_t>(outcome.drafter)] += 1;
+        n_not_finite += static_cast<uint32_t>(std::popcount(outcome.not_finite & ((1u << outcome.n_tokens) - 1)));
     }
 };
 

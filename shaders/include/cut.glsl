@@ -3,6 +3,8 @@
 #define CUT_GLSL
 #include "shared/slot_state.h"
 
+const float kLowest = -3.402823466e38; // below every key that was found
+
 const Cut kKeepAll = Cut(-1.0 / 0.0, 0xffffffffu);
 
 bool is_kept(float logit, uint id, float cut_logit, uint cut_last_id) {

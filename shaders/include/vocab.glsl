@@ -2,8 +2,6 @@
 
 #include "include/cut.glsl"
 
-const float kLowest = -3.402823466e38;
-
 // -inf keys never win against a real one; with nothing but -inf the lowest id stands.
 void take_better(inout float best, inout uint best_id, float key, uint id) {
     if (key > best || (key == best && id < best_id)) {

@@ -117,6 +117,7 @@ struct AcceptPlan {
     uint chosen_token;
     uint draft_token;  // rejected; ~0 when all were accepted
     float overlap;     // Σ min(1, target / draft) of the drafts that were tested
+    uint not_finite;   // bit j: the largest logit of the target's row j is no finite number; of rows 0 … accepted_len
 };
 
 // Of the first token proposed for a round.
@@ -138,6 +139,7 @@ struct RoundRecord {
     uint match_len;       // of what is proposed for the next round; 0: nothing
     uint foretold;        // kForetold…: what was proposed for this round, used or not, held against what came
     float overlap;        // Σ min(1, target / draft) of the drafts that were tested
+    uint not_finite;      // bit i: token i comes of a row of the target whose largest logit is no finite number
     uint tokens[kMaxPath];
 };
 

@@ -28,6 +28,10 @@ struct CandidateCase {
     std::vector<int> candidates;
     gpu::Cut target_cut = kKeepAll;
     std::vector<gpu::Cut> draft_cuts = {}; // (drafts), or none
+    // Rows with what is no number: given to the shaders instead of target and first draft, which say what is promised then; and the
+    // token that is drawn from a draft without probabilities.
+    std::vector<float> given_target = {}, given_draft = {};
+    std::optional<uint32_t> drawn_instead = {};
 
     gpu::Cut draft_cut(size_t i) const { return draft_cuts.empty() ? kKeepAll : draft_cuts[i]; }
     reference::Vector distribution(const std::vector<float>& logits, gpu::Cut cut) const {
@@ -142,10 +146,11 @@ class Candidates : public GpuTest {
         std::vector<float> draft_values;
         std::vector<gpu::Cut> draft_cuts;
         for (size_t i = 0; i < c.drafts.size(); ++i) {
-            draft_values.insert(draft_values.end(), c.drafts[i].begin(), c.drafts[i].end());
+            const std::vector<float>& row = i == 0 && !c.given_draft.empty() ? c.given_draft : c.drafts[i];
+            draft_values.insert(draft_values.end(), row.begin(), row.end());
             draft_cuts.push_back(c.draft_cut(i));
         }
-        const Buffer target = upload(c.target), draft = upload(draft_values);
+        const Buffer target = upload(c.given_target.empty() ? c.target : c.given_target), draft = upload(draft_values);
         const Buffer target_choices = reduce(target, {c.target_cut}, c), draft_choices = reduce(draft, draft_cuts, c);
         std::vector<reference::Vector> cumulative;
         for (uint32_t i = 0; i < n; ++i) {
@@ -175,7 +180,8 @@ class Candidates : public GpuTest {
                     }
                     const double u = (double(data.bits()) + 0.5) * 0x1p-32 * cumulative[i].back();
                     const auto at = std::upper_bound(cumulative[i].begin(), cumulative[i].end(), u);
-                    to_list[e * n + i] = {static_cast<uint32_t>(at - cumulative[i].begin()),
+                    const auto drawn = static_cast<uint32_t>(at - cumulative[i].begin());
+                    to_list[e * n + i] = {c.candidates[i] == 0 ? c.drawn_instead.value_or(drawn) : drawn,
                                           static_cast<uint32_t>(c.candidates[i]), 0};
                 }
             }
@@ -251,6 +257,66 @@ TEST_F(Candidates, do_not_depend_on_how_lanes_exchange) {
         EXPECT_GT(judge(c, draw(kernels(variant), c, 500, 525)).smallest(), kAlpha) << variant_name(variant);
 }
 
+struct NoNumbers {
+    const char *name, *beside_others;
+    float odd;            // the logit of kOdd; or of all
+    bool everywhere;
+    uint32_t best;        // what is drawn from it
+};
+constexpr uint32_t kOdd = 2, kNever = 5, kBrokenVocab = 6; // no target says kNever
+const NoNumbers kNoNumbers[] = {{"NaN", "NaN beside others", NAN, true, 0},
+                                {"-inf", "-inf beside others", -INFINITY, true, 0},
+                                {"+inf", "+inf beside others", INFINITY, false, kOdd}};
+
+std::vector<float> with_one_more(std::vector<float> row) {
+    row.push_back(-INFINITY);
+    return row;
+}
+std::vector<float> but_for_odd(std::vector<float> row, float odd) {
+    row[kOdd] = odd;
+    return row;
+}
+std::vector<float> broken(const NoNumbers& how, const std::vector<float>& row) {
+    return how.everywhere ? std::vector<float>(row.size(), how.odd) : but_for_odd(row, how.odd);
+}
+
+// Candidates of a draft without probabilities, before and behind sound ones: rejected, and they take nothing from the residual. One
+// NaN is one token without probability.
+std::vector<CandidateCase> broken_cases() {
+    const CandidateCase sound = small_cases()[0];
+    const std::vector<float> target = with_one_more(sound.target), draft = with_one_more(sound.drafts[0]), other = with_one_more(sound.drafts[1]);
+    std::vector<float> never(kBrokenVocab, -INFINITY);
+    never[kNever] = 0;
+    std::vector<CandidateCase> cases;
+    for (const NoNumbers& how : kNoNumbers)
+        for (const std::vector<int>& candidates : {std::vector{0}, std::vector{0, 1}, std::vector{1, 0}, std::vector{0, 1, ~3, 0}}) {
+            cases.push_back({candidates.size() == 1 ? how.name : how.beside_others, kBrokenVocab, 1.0f, target, {never, other}, candidates});
+            cases.back().given_draft = broken(how, draft);
+            cases.back().drawn_instead = how.best;
+        }
+    cases.push_back({"one NaN of the target", kBrokenVocab, 1.0f, but_for_odd(target, -INFINITY), {draft, other}, {0, 1, 0}});
+    cases.back().given_target = but_for_odd(target, NAN);
+    cases.push_back({"one NaN of a draft", kBrokenVocab, 0.7f, target, {but_for_odd(draft, -INFINITY), other}, {0, 1, 0}});
+    cases.back().given_draft = but_for_odd(draft, NAN);
+    return cases;
+}
+
+TEST_F(Candidates, have_the_targets_distribution_beside_rows_without_probabilities) {
+    uint32_t seed = 540;
+    for (const CandidateCase& c : broken_cases())
+        expect_exact(c, 8000, ++seed);
+}
+// What such a target gives is one token, whatever was proposed.
+TEST_F(Candidates, of_a_target_without_probabilities_are_rejected) {
+    for (const NoNumbers& how : kNoNumbers) {
+        CandidateCase c = small_cases()[0];
+        c.given_target = broken(how, c.target);
+        const Counts counts = draw(kernels(), c, 1000, 560);
+        const size_t none_accepted = c.candidates.size() * c.vocab; // and token 0
+        EXPECT_EQ(counts.joint[none_accepted], 1000u) << how.name;
+    }
+}
+
 // One candidate of each kind against a round of one draft: the same uniform, the same noise, the same bits.
 class OneCandidate : public AcceptFixture {};
 
@@ -323,6 +389,7 @@ const Fault kFaults[] = {
     {2, "residual_not_normalised", "three models"},
     {3, "one_uniform_for_all_candidates", "three models"},
     {4, "chosen_candidates_keep_their_weight", "chosen and drawn"},
+    {5, "rows_without_probabilities_are_compared", "NaN"},
 };
 
 class CandidateFault : public Candidates, public ::testing::WithParamInterface<Fault> {};
@@ -334,7 +401,9 @@ TEST_P(CandidateFault, is_found) {
         ASSERT_FALSE(spirv.empty());
         library->replace(variant, spirv);
     }
-    for (const CandidateCase& c : small_cases()) {
+    std::vector<CandidateCase> cases = small_cases();
+    std::ranges::copy(broken_cases(), std::back_inserter(cases));
+    for (const CandidateCase& c : cases) {
         if (std::string(c.name) != GetParam().seen_in) continue;
         const Verdict verdict = judge(c, draw(*library, c, 20000, 530));
         EXPECT_LT(verdict.token, kAlpha) << "the check does not see " << GetParam().name; // as users would
