@@ -40,7 +40,8 @@ uint drawn;                 // bit j: candidate j may have been drawn from its r
 float draft_probability(uint j, uint id) {
     Candidate c = candidates[entry.first + j];
     if (c.one_hot != 0u) return id == c.token ? 1.0 : 0.0;
-    return probability(draft_logits[c.draft_row * args.vocab + id], id, scale, draft_choices[c.draft_row]);
+    if (id >= args.draft_vocab) return 0.0;
+    return probability(draft_logits[c.draft_row * args.draft_vocab + id], id, scale, draft_choices[c.draft_row]);
 }
 
 // max(0, r - draft) of candidate n - 1, not normalised; the target where n = 0. FAULT 1, 4: candidates that it forgets.

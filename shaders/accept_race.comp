@@ -90,8 +90,13 @@ void main() {
             if (residual && target_p > 0.0) take_better(residual_key, residual_id, target_p / e, id);
 #else
             if (residual) {
+#if FAULT == 26 // ids that the draft lacks take no part
+                if (!one_hot && id >= args.draft_vocab) continue;
+#endif
                 float draft_p = 0.0;
-                if (!one_hot) draft_p = probability(draft_logits[draft_row * args.vocab + id], id, scale, draft_choice);
+                if (!one_hot) {
+                    if (id < args.draft_vocab) draft_p = probability(draft_logits[draft_row * args.draft_vocab + id], id, scale, draft_choice);
+                }
 #if FAULT != 8 // the rejected proposal keeps its weight
                 else if (id == plans[b].draft_token) draft_p = 1.0;
 #endif

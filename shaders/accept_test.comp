@@ -93,7 +93,7 @@ void main() {
         precise float target_p = probability(target_logits[(row0 + accepted) * args.vocab + token], token, scale, target_choices[row0 + accepted]);
         precise float draft_p = 1.0;
         if (round_slots[b].one_hot == 0u)
-            draft_p = probability(draft_logits[draft_row * args.vocab + token], token, scale, draft_choices[draft_row]);
+            draft_p = probability(draft_logits[draft_row * args.draft_vocab + token], token, scale, draft_choices[draft_row]);
 #if FAULT != 25 // comparisons with what is no number decide
         if (!is_drawable(target_p) || !is_drawable(draft_p)) break;
 #endif

@@ -7,7 +7,7 @@
 foreach(fault 2 3 4 5 7 12 13 15 21 22 24 25)
   auspex_shader(accept_test.fault${fault} SOURCE accept_test.comp DEFINES FAULT=${fault})
 endforeach()
-foreach(fault 1 3 6 8 9 10 11 14 18 19 20)
+foreach(fault 1 3 6 8 9 10 11 14 18 19 20 26)
   auspex_shader(accept_race.fault${fault} SOURCE accept_race.comp DEFINES FAULT=${fault})
   auspex_shader(accept_race.subgroup.fault${fault} SOURCE accept_race.comp DEFINES FAULT=${fault} SUBGROUP=1)
 endforeach()

@@ -15,13 +15,17 @@ void record_accept(Recorder& to, const AcceptBuffers& b, const AcceptShape& shap
     uint32_t n_chunks = vocab_chunks(shape.vocab);
     uint32_t groups = ceil_div(shape.batch, to.tuning().lanes);
     to.cmd.dispatch(*test, {groups, 1, 1},
-                    gpu::AcceptTestArgs{.batch = shape.batch, .draft_len = shape.draft_len, .vocab = shape.vocab},
+                    gpu::AcceptTestArgs{.batch = shape.batch, .draft_len = shape.draft_len, .vocab = shape.vocab, .draft_vocab = shape.draft_vocab},
                     {b.target_logits, b.draft_logits, b.target_choices, b.draft_choices, b.state, b.round_slots, b.target_rows,
                      b.plans});
     to.cmd.barrier();
     if (shape.races) {
         to.cmd.dispatch(*race, {n_chunks, shape.batch, 1},
-                        gpu::AcceptRaceArgs{.batch = shape.batch, .draft_len = shape.draft_len, .vocab = shape.vocab, .n_chunks = n_chunks},
+                        gpu::AcceptRaceArgs{.batch = shape.batch,
+                                            .draft_len = shape.draft_len,
+                                            .vocab = shape.vocab,
+                                            .draft_vocab = shape.draft_vocab,
+                                            .n_chunks = n_chunks},
                         {b.target_logits, b.draft_logits, b.target_choices, b.draft_choices, b.state, b.round_slots, b.plans,
                          b.race_partials});
         to.cmd.barrier();

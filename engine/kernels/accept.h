@@ -7,7 +7,7 @@ namespace auspex {
 
 struct AcceptBuffers {
     BufferView target_logits;   // (batch, draft_len + 1, vocab) f32
-    BufferView draft_logits;    // (batch, draft_len, vocab) f32; any buffer when draft_len is 0
+    BufferView draft_logits;    // (batch, draft_len, draft_vocab) f32; any buffer when draft_len is 0
     BufferView target_choices;  // (batch, draft_len + 1) VocabChoice
     BufferView draft_choices;   // (batch, draft_len) VocabChoice; any buffer when draft_len is 0
     BufferView state;           // (slots) SlotState, updated
@@ -23,6 +23,7 @@ struct AcceptShape {
     uint32_t batch;
     uint32_t draft_len; // K of this recording
     uint32_t vocab;
+    uint32_t draft_vocab; // ≤ vocab: the draft model has the target's first ids
     uint32_t history_stride;
     bool races = true;  // false: every slot takes the best token of a row, and no logits are read
 };

@@ -9,7 +9,7 @@ namespace auspex {
 
 struct CandidateBuffers {
     BufferView target_logits;  // (target rows, vocab) f32
-    BufferView draft_logits;   // (draft rows, vocab) f32; any buffer when all candidates are one-hot
+    BufferView draft_logits;   // (draft rows, draft_vocab) f32; any buffer when all candidates are one-hot
     BufferView target_choices; // (target rows) VocabChoice, with the rows' cuts
     BufferView draft_choices;  // (draft rows) VocabChoice; any buffer when all candidates are one-hot
     BufferView state;          // (slots) SlotState
@@ -19,6 +19,6 @@ struct CandidateBuffers {
 };
 
 // At most 65,535 entries.
-void record_accept_candidates(Recorder& to, const CandidateBuffers& buffers, uint32_t n_entries, uint32_t vocab);
+void record_accept_candidates(Recorder& to, const CandidateBuffers& buffers, uint32_t n_entries, uint32_t vocab, uint32_t draft_vocab);
 
 } // namespace auspex

@@ -56,7 +56,7 @@ void record_round(Recorder& to, const RoundModels& models, const RoundBuffers& b
     to.cmd.begin_region("accept");
     record_acceptance(to, {b.target_logits.view(), b.draft_logits.view(), b.target_choices.view(), b.draft_choices.view(), b.state.view(), b.history.view(),
                            b.round_slots.view(), b.target_rows.view(), b.plans.view(), b.race_partials.view(), turn.records.view()},
-                      {.batch = batch, .draft_len = draft_len, .vocab = target.config().vocab_size, .history_stride = b.history_stride, .races = form.logits_use == LogitsUse::all});
+                      {.batch = batch, .draft_len = draft_len, .vocab = target.config().vocab_size, .draft_vocab = models.draft ? models.draft->config().vocab_size : 0, .history_stride = b.history_stride, .races = form.logits_use == LogitsUse::all});
     if (form.searches) {
         to.cmd.barrier();
         record_propose(to, {turn.batch.view(), b.state.view(), b.history.view(), turn.records.view()}, batch, b.history_stride);
@@ -75,7 +75,7 @@ void record_commands(Recorder& to, const RoundModels& models, const RoundBuffers
 }
 
 Result<RoundBuffers> RoundBuffers::create(MemoryPool& memory, Uploader& uploader, uint32_t n_slots, uint32_t history_stride,
-                                          uint32_t max_batch, uint32_t max_draft_len, uint32_t vocab, bool has_draft) {
+                                          uint32_t max_batch, uint32_t max_draft_len, uint32_t vocab, uint32_t draft_vocab) {
     RoundBuffers b;
     b.history_stride = history_stride;
     b.max_batch = max_batch;
@@ -95,9 +95,9 @@ Result<RoundBuffers> RoundBuffers::create(MemoryPool& memory, Uploader& uploader
     // The region size depends on the batch bucket; the largest bucket needs the most.
     AUSPEX_TRY(make(b.draft_rows, gpu::draft_pass_first_row(max_batch, max_draft_len + 1) * sizeof(gpu::Row)));
     AUSPEX_TRY(make(b.counts, 9 * 4));
-    const uint64_t logits_bytes = ceil_div(vocab, 2u) * sizeof(gpu::BestToken); // f32 logits of a row, or best tokens
-    AUSPEX_TRY(make(b.target_logits, target_rows * logits_bytes));
-    AUSPEX_TRY(make(b.draft_logits, has_draft ? draft_rows * logits_bytes : 4));
+    const auto logits_bytes = [](uint32_t n_tokens) { return uint64_t{ceil_div(n_tokens, 2u)} * sizeof(gpu::BestToken); }; // f32 logits of a row, or best tokens
+    AUSPEX_TRY(make(b.target_logits, target_rows * logits_bytes(vocab)));
+    AUSPEX_TRY(make(b.draft_logits, draft_vocab > 0 ? draft_rows * logits_bytes(draft_vocab) : 4));
     AUSPEX_TRY(make(b.biases, uint64_t(n_slots) * gpu::kMaxBiases * sizeof(gpu::TokenBias)));
     AUSPEX_TRY(make(b.truncate_scratch, target_rows * truncate_words(vocab) * 4));
     AUSPEX_TRY(make(b.cuts, target_rows * sizeof(gpu::Cut)));

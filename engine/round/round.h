@@ -20,7 +20,7 @@ struct RoundBuffers {
     Buffer draft_rows;      // regions of Row, see draft_pass_first_row
     Buffer counts;          // 9 uint
     Buffer target_logits;   // (batch, draft_len + 1, vocab) f32, or BestTokens: at most half as many
-    Buffer draft_logits;    // (batch, draft_len, vocab) f32; of engines without a draft model 1 f32
+    Buffer draft_logits;    // (batch, draft_len, draft_vocab) f32, or BestTokens; of engines without a draft model 1 f32
     Buffer biases;          // (slots, kMaxBiases) TokenBias
     Buffer truncate_scratch; // (batch · (draft_len + 1), truncate_words(vocab)) uint
     Buffer cuts;            // (batch · (draft_len + 1)) Cut
@@ -33,7 +33,7 @@ struct RoundBuffers {
     uint32_t max_batch = 0, max_draft_len = 0;
 
     static Result<RoundBuffers> create(MemoryPool& memory, Uploader& uploader, uint32_t n_slots, uint32_t history_stride,
-                                       uint32_t max_batch, uint32_t max_draft_len, uint32_t vocab, bool has_draft);
+                                       uint32_t max_batch, uint32_t max_draft_len, uint32_t vocab, uint32_t draft_vocab); // 0: no draft model
 };
 
 // What the host and the GPU exchange in one turn; two copies, used alternately.

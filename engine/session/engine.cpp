@@ -191,7 +191,7 @@ Result<MemoryPlan> Engine::build(const EngineDesc& desc, const OpenedModels& mod
     AUSPEX_TRY(load_model(desc, *models.target, *uploader, std::max(batch * (max_draft_len_ + 1), replay_rows), {0.0f, target_part}, target_));
     if (models.draft) AUSPEX_TRY(load_model(desc, *models.draft, *uploader, std::max(2 * batch, replay_rows), {target_part, 1.0f}, draft_));
     AUSPEX_TRY_ASSIGN(buffers, RoundBuffers::create(*memory_, *uploader, max_sequences_, max_context_, batch, max_draft_len_, target.vocab_size,
-                                                     models.draft != nullptr));
+                                                     models.draft ? models.draft->config().vocab_size : 0));
     buffers_ = std::move(buffers);
 
     const uint32_t max_commands = max_context_ + kCommandSlack;

@@ -66,12 +66,10 @@ Result<std::unique_ptr<Tokenizer>> open_tokenizer(const std::string& model_path)
 // tiktoken text, or when it is not what Llama models use (BPE, text taken as it is, spaces kept).
 Result<std::unique_ptr<Tokenizer>> open_sentencepiece_tokenizer(const std::string& folder);
 
-// Whether every id of one vocabulary means the same in the other, whatever kinds of files they came from: the same
+// Whether every id that both vocabularies have means the same in both, whatever kinds of files they came from: the same
 // bytes, or both no bytes and the same spelling. A control token that says it is reserved was never trained, and may be
 // any control token in the other. An id that is unused in one of them comes from no text and may be anything in the
-// other. One vocabulary may go on where the other ends, if those ids have no bytes (control and unused tokens) and do
-// not end the target's answers; padding rows of the models play no part. mismatch: shows the first id that differs and
-// both texts, or both sizes.
+// other. Either vocabulary may go on where the other ends. mismatch: shows the first id that differs and both texts.
 Status check_same_vocabulary(const Tokenizer& target, const std::string& target_name, const Tokenizer& draft,
                              const std::string& draft_name);
 

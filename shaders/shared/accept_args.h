@@ -6,7 +6,7 @@
 SHARED_BEGIN
 
 SHARED_CONST uint kTestTargetLogits = 0u;  // (batch, draft_len + 1, vocab) f32
-SHARED_CONST uint kTestDraftLogits = 1u;   // (batch, draft_len, vocab) f32
+SHARED_CONST uint kTestDraftLogits = 1u;   // (batch, draft_len, draft_vocab) f32
 SHARED_CONST uint kTestTargetChoices = 2u; // (batch, draft_len + 1) VocabChoice
 SHARED_CONST uint kTestDraftChoices = 3u;  // (batch, draft_len) VocabChoice
 SHARED_CONST uint kTestState = 4u;         // (slots) SlotState
@@ -18,6 +18,7 @@ struct AcceptTestArgs {
     uint batch;
     uint draft_len;
     uint vocab;
+    uint draft_vocab; // ≤ vocab: ids from there on the draft never says
 };
 
 SHARED_CONST uint kRaceTargetLogits = 0u;
@@ -41,6 +42,7 @@ struct AcceptRaceArgs {
     uint batch;
     uint draft_len;
     uint vocab;
+    uint draft_vocab; // as of AcceptTestArgs
     uint n_chunks;
 };
 

@@ -8,7 +8,7 @@ SHARED_BEGIN
 SHARED_CONST uint kMaxCandidates = 8u; // per entry
 
 SHARED_CONST uint kCandidatesTargetLogits = 0u;  // (target rows, vocab) f32
-SHARED_CONST uint kCandidatesDraftLogits = 1u;   // (draft rows, vocab) f32
+SHARED_CONST uint kCandidatesDraftLogits = 1u;   // (draft rows, draft_vocab) f32
 SHARED_CONST uint kCandidatesTargetChoices = 2u; // (target rows) VocabChoice
 SHARED_CONST uint kCandidatesDraftChoices = 3u;  // (draft rows) VocabChoice
 SHARED_CONST uint kCandidatesState = 4u;         // (slots) SlotState: seed, temperature, acceptance
@@ -40,6 +40,7 @@ struct CandidateOutcome {
 struct AcceptCandidatesArgs {
     uint n_entries;
     uint vocab;
+    uint draft_vocab; // ≤ vocab: ids from there on no draft row has
 };
 
 SHARED_END

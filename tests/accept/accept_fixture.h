@@ -65,7 +65,7 @@ class AcceptFixture : public GpuTest {
                           {target_logits.view(), draft_logits.view(), target_choices.view(), draft_choices.view(),
                            state.view(), history.view(), slots.view(), row_buffer.view(), plans.view(), race.view(),
                            records.view()},
-                          {n, in.draft_len, in.vocab, in.history_stride});
+                          {n, in.draft_len, in.vocab, in.vocab, in.history_stride});
         });
         return {read<gpu::SlotState>(state, n), read<gpu::RoundRecord>(records, n),
                 read<uint32_t>(history, size_t{n} * in.history_stride)};

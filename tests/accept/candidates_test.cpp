@@ -33,11 +33,13 @@ struct CandidateCase {
     std::vector<float> given_target = {}, given_draft = {};
     std::optional<uint32_t> drawn_instead = {};
 
+    uint32_t draft_vocab() const { return drafts.empty() ? vocab : static_cast<uint32_t>(drafts[0].size()); } // the first ids only
     gpu::Cut draft_cut(size_t i) const { return draft_cuts.empty() ? kKeepAll : draft_cuts[i]; }
     reference::Vector distribution(const std::vector<float>& logits, gpu::Cut cut) const {
         reference::Vector z(logits.begin(), logits.end());
+        z.resize(vocab, -INFINITY);
         for (uint32_t i = 0; i < vocab; ++i)
-            if (logits[i] < cut.logit || (logits[i] == cut.logit && i > cut.last_id)) z[i] = -INFINITY;
+            if (z[i] < double(cut.logit) || (z[i] == double(cut.logit) && i > cut.last_id)) z[i] = -INFINITY;
         return reference::softmax(z, double(temperature));
     }
     reference::Vector target_distribution() const { return distribution(target, target_cut); }
@@ -94,6 +96,7 @@ std::vector<CandidateCase> small_cases() {
     cut.target_cut = top_cut(cut.target, 20);
     cut.draft_cuts = {top_cut(cut.drafts[0], 30), top_cut(cut.drafts[1], 9)};
     cases.push_back({"as many as can be", 64, 0.8f, logits(64, 1.0f), {logits(64, 0.8f), logits(64, 1.2f)}, {0, 0, 1, ~7, 1, 0, ~9, 0}});
+    cases.push_back({"fewer ids", 7, 0.9f, logits(7, 1.0f), {logits(4, 1.0f), logits(4, 1.0f)}, {0, 1, ~6, 0}});
     cases.push_back({"none", 5, 0.7f, logits(5, 1.0f), {}, {}});
     return cases;
 }
@@ -122,20 +125,20 @@ class Candidates : public GpuTest {
         double smallest() const { return std::min({token, joint, index}); }
     };
 
-    // Reduced rows: (rows) VocabChoice of a slot with that temperature.
-    Buffer reduce(const Buffer& logits, const std::vector<gpu::Cut>& cuts, const CandidateCase& c) {
+    // Reduced rows of so many logits: (rows) VocabChoice of a slot with that temperature.
+    Buffer reduce(const Buffer& logits, uint32_t vocab, const std::vector<gpu::Cut>& cuts, const CandidateCase& c) {
         const auto n = static_cast<uint32_t>(cuts.size());
         gpu::SlotState state = neutral_state();
         state.temperature = c.temperature;
         const Buffer states = upload(std::vector{state}), slots = upload(std::vector<gpu::RoundSlot>{{0, 0, 0, 1, 0}});
-        const Buffer cut_buffer = upload(cuts), partials = output<gpu::VocabChoice>(n * vocab_chunks(c.vocab));
+        const Buffer cut_buffer = upload(cuts), partials = output<gpu::VocabChoice>(n * vocab_chunks(vocab));
         Buffer choices = output<gpu::VocabChoice>(n);
         if (n == 0) return choices;
         run([&](Recorder& to) {
             record_vocab_partials(to, logits.view(), states.view(), slots.view(), partials.view(),
-                                  {c.vocab, n, n, 1, false, 0, 1, cut_buffer.view()});
+                                  {vocab, n, n, 1, false, 0, 1, cut_buffer.view()});
             to.cmd.barrier();
-            record_pick(to, partials.view(), choices.view(), n, c.vocab, cut_buffer.view());
+            record_pick(to, partials.view(), choices.view(), n, vocab, cut_buffer.view());
         });
         return choices;
     }
@@ -151,7 +154,7 @@ class Candidates : public GpuTest {
             draft_cuts.push_back(c.draft_cut(i));
         }
         const Buffer target = upload(c.given_target.empty() ? c.target : c.given_target), draft = upload(draft_values);
-        const Buffer target_choices = reduce(target, {c.target_cut}, c), draft_choices = reduce(draft, draft_cuts, c);
+        const Buffer target_choices = reduce(target, c.vocab, {c.target_cut}, c), draft_choices = reduce(draft, c.draft_vocab(), draft_cuts, c);
         std::vector<reference::Vector> cumulative;
         for (uint32_t i = 0; i < n; ++i) {
             cumulative.push_back(c.candidate_distribution(i));
@@ -189,7 +192,7 @@ class Candidates : public GpuTest {
                 record_accept_candidates(to,
                                          {target.view(), draft.view(), target_choices.view(), draft_choices.view(),
                                           state.view(), entries.view(), list.view(), outcomes.view()},
-                                         batch, c.vocab);
+                                         batch, c.vocab, c.draft_vocab());
             });
             const auto* found = reinterpret_cast<const gpu::CandidateOutcome*>(outcomes.mapped());
             for (uint32_t e = 0; e < batch; ++e) {
@@ -361,7 +364,7 @@ TEST_F(OneCandidate, is_an_ordinary_round) {
         record_accept_candidates(to,
                                  {target.view(), draft.view(), target_choices.view(), draft_choices.view(), state.view(),
                                   entry_buffer.view(), list_buffer.view(), outcomes.view()},
-                                 kBatch, kVocab);
+                                 kBatch, kVocab, kVocab);
     });
     const auto found = read<gpu::CandidateOutcome>(outcomes, kBatch);
     uint32_t n_accepted = 0, n_live = 0;

@@ -14,6 +14,7 @@ enum class Check {
     coupled,       // coupled rounds against the target's
     coupled_texts, // coupled rounds against plain ones, bitwise
     greedy_texts,  // greedy rounds against plain ones, bitwise
+    narrow,        // rounds of a draft with fewer ids against the target's
     mixed_batch,   // slots of different drafters in one batch against batches of one kind, bitwise
 };
 
@@ -49,9 +50,10 @@ const Fault kFaults[] = {
     {22, "coupled_rows_race_again", {"accept_test"}, Check::coupled_texts},
     {23, "coupled_target_without_noise", {"vocab_partials"}, Check::coupled},
     {24, "any_of_the_largest_passes", {"accept_test"}, Check::greedy_texts},
+    {26, "ids_that_the_draft_lacks_take_no_part", {"accept_race"}, Check::narrow},
 };
 const Check kAllChecks[] = {Check::sampled, Check::overlap, Check::proposed, Check::cut, Check::lenient, Check::coupled,
-                            Check::coupled_texts, Check::greedy_texts, Check::mixed_batch};
+                            Check::coupled_texts, Check::greedy_texts, Check::narrow, Check::mixed_batch};
 
 class Faults : public RuleChecks {
   protected:
@@ -73,6 +75,7 @@ class Faults : public RuleChecks {
         case Check::coupled: return play_and_judge(library, cases, 3, kDraws, 420, kCoupled).smallest();
         case Check::coupled_texts: return other_than_plain(library, mixed_cases(), 3, kCoupled) ? 0.0 : 1.0;
         case Check::greedy_texts: return other_than_plain(library, tied_cases(), 3, kGreedy) ? 0.0 : 1.0;
+        case Check::narrow: return play_narrow(library, kDraws).smallest();
         case Check::mixed_batch: return strange_tokens(library) ? 0.0 : 1.0;
         }
         return 1.0;

@@ -116,7 +116,7 @@ class FullVocabulary : public GpuTest {
                               {values.view(), nothing.view(), choices.view(), nothing.view(), state.view(),
                                history.view(), round_slots.view(), target_rows.view(), plans.view(), race.view(),
                                records.view()},
-                              {kBatch, 0, kVocab, 1});
+                              {kBatch, 0, kVocab, kVocab, 1});
             });
             for (const gpu::RoundRecord& record : read<gpu::RoundRecord>(records, kBatch))
                 count.add(record.tokens[0]);

@@ -15,16 +15,28 @@ namespace auspex {
 constexpr std::array<float, 2> kTemperatures{1.0f, 0.7f};
 constexpr uint32_t kFirstToken = 0; // known before the round
 
-// Logits that follow each token: (vocab, vocab).
+// Logits that follow each token: (vocab, vocab), of a draft that has the first ids only (vocab, draft_vocab).
 struct ModelCase {
     const char* name;
     std::vector<float> target, draft;
     std::vector<uint32_t> proposals = {};                // (vocab): proposed after each token, where drafts are proposed
     std::vector<gpu::Cut> target_cuts = {}, draft_cuts = {}; // (vocab): of the row after each token, where rows are cut
+
+    uint32_t draft_vocab() const;
+    std::vector<float> whole_draft() const; // (vocab, vocab): -inf for ids that the draft lacks
 };
 
 inline size_t table_size(const std::vector<float>& logits) {
     return static_cast<size_t>(std::lround(std::sqrt(double(logits.size()))));
+}
+
+inline uint32_t ModelCase::draft_vocab() const { return static_cast<uint32_t>(draft.size() / table_size(target)); }
+inline std::vector<float> ModelCase::whole_draft() const {
+    const size_t vocab = table_size(target), n = draft_vocab();
+    std::vector<float> whole(vocab * vocab, -INFINITY);
+    for (size_t t = 0; t < vocab; ++t)
+        std::copy_n(&draft[t * n], n, &whole[t * vocab]);
+    return whole;
 }
 
 // Over 8 tokens.
@@ -146,6 +158,21 @@ inline std::vector<ModelCase> tied_cases() {
         c.draft = c.target;
         for (size_t i = 0; i < c.draft.size(); ++i)
             c.draft[i] += 0.01f * float(i % table_size(c.target));
+    }
+    return cases;
+}
+
+// Drafts that have 5 of the 8 ids: those of the target alone follow everywhere, and something follows them.
+inline std::vector<ModelCase> narrow_cases() {
+    constexpr size_t kIds = 5;
+    std::vector<ModelCase> cases = mixed_cases();
+    for (ModelCase& c : cases) {
+        const size_t vocab = table_size(c.target);
+        std::vector<float> narrow;
+        for (size_t t = 0; t < vocab; ++t)
+            for (size_t i = 0; i < kIds; ++i)
+                narrow.push_back(c.draft[t * vocab + i] == -INFINITY ? -1.0f : c.draft[t * vocab + i]);
+        c.draft = narrow;
     }
     return cases;
 }

@@ -76,7 +76,7 @@ inline Verdict judge(const std::vector<Tally>& tallies, const std::vector<ModelC
         const float temperature = kTemperatures[g / cases.size()];
         const bool cut = rules.with_cuts;
         const reference::Table target = table_of(cut ? cut_logits(c.target, c.target_cuts) : c.target, temperature),
-                               draft = table_of(cut ? cut_logits(c.draft, c.draft_cuts) : c.draft, temperature);
+                               draft = table_of(cut ? cut_logits(c.draft, c.draft_cuts) : c.whole_draft(), temperature);
         const auto round =
             reference::round_distribution(target, draft, kFirstToken, draft_len, double(rules.lenience));
         const reference::Fit pairs =

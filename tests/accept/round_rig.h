@@ -90,9 +90,9 @@ class RoundTest : public GpuTest {
 
   private:
     struct Rig {
-        uint32_t batch = 0, vocab = 0, n_cases = 0, draft_len = 0;      // draft_len: largest
+        uint32_t batch = 0, vocab = 0, draft_vocab = 0, n_cases = 0, draft_len = 0; // draft_len: largest
         std::map<std::vector<uint32_t>, std::unique_ptr<Kernel>> tables; // by constants
-        Buffer target_tables, draft_tables;                             // (cases, vocab, vocab) f32
+        Buffer target_tables, draft_tables;                             // (cases, vocab, vocab), (cases, vocab, draft_vocab) f32
         Buffer target_cut_tables, draft_cut_tables, target_cuts, draft_cuts; // of Cut, unless there are none
         Buffer batch_list, state, history, round_slots, target_rows, draft_rows, counts;
         Buffer target_logits, draft_logits, partials, target_choices, draft_choices, plans, race, records,
@@ -131,6 +131,7 @@ class RoundTest : public GpuTest {
                  const std::vector<uint32_t>& draft_lens, const Rules& rules) {
         Rig rig;
         rig.vocab = static_cast<uint32_t>(table_size(cases[0].target));
+        rig.draft_vocab = cases[0].draft_vocab();
         rig.n_cases = static_cast<uint32_t>(cases.size());
         rig.batch = batch;
         rig.draft_len = *std::max_element(draft_lens.begin(), draft_lens.end());
@@ -162,7 +163,7 @@ class RoundTest : public GpuTest {
         rig.draft_rows = output<gpu::Row>(gpu::draft_pass_first_row(batch, rig.draft_len + 1));
         rig.counts = output<uint32_t>(9);
         rig.target_logits = output<float>(n_target * rig.vocab);
-        rig.draft_logits = output<float>(n_draft * rig.vocab);
+        rig.draft_logits = output<float>(n_draft * rig.draft_vocab);
         rig.partials = output<gpu::VocabChoice>(n_target);
         rig.target_choices = output<gpu::VocabChoice>(n_target);
         rig.draft_choices = output<gpu::VocabChoice>(n_draft);
@@ -192,13 +193,13 @@ class RoundTest : public GpuTest {
             ASSERT_TRUE(made.ok()) << made.status().message();
             kernel = std::make_unique<Kernel>(std::move(made).value());
         }
-        const uint32_t n = constants.size() == 7 ? constants[0] * constants[1] : constants[0];
+        const uint32_t n = constants.size() == 8 ? constants[0] * constants[1] : constants[0];
         to.cmd.dispatch(*kernel, {(n + 63) / 64, 1, 1}, uint32_t{0}, {tables.view(), rows.view(), found.view()});
         to.cmd.barrier();
     }
-    void record_logits(Recorder& to, Rig& rig, const Buffer& tables, const Buffer& rows, const Buffer& logits,
+    void record_logits(Recorder& to, Rig& rig, const Buffer& tables, uint32_t width, const Buffer& rows, const Buffer& logits,
                        const std::array<uint32_t, 5>& c) {
-        record_table(to, rig, "table_logits", tables, rows, logits, {c[0], rig.vocab, rig.n_cases, c[1], c[2], c[3], c[4]});
+        record_table(to, rig, "table_logits", tables, rows, logits, {c[0], width, rig.n_cases, c[1], c[2], c[3], c[4], rig.vocab});
     }
     BufferView record_cuts(Recorder& to, Rig& rig, const Buffer& tables, const Buffer& rows, const Buffer& cuts,
                            const std::array<uint32_t, 3>& c) {
@@ -209,7 +210,7 @@ class RoundTest : public GpuTest {
 
     // As engine/round records it.
     void record_round(Recorder& to, Rig& rig, uint32_t draft_len, const Buffer& records) {
-        const uint32_t batch = rig.batch, vocab = rig.vocab, n_target = batch * (draft_len + 1);
+        const uint32_t batch = rig.batch, vocab = rig.vocab, draft_vocab = rig.draft_vocab, n_target = batch * (draft_len + 1);
         record_rows(to,
                     {rig.batch_list.view(), rig.state.view(), rig.history.view(), rig.round_slots.view(),
                      rig.target_rows.view(), rig.draft_rows.view(), rig.counts.view()},
@@ -217,19 +218,19 @@ class RoundTest : public GpuTest {
         to.cmd.barrier();
         for (uint32_t step = 0; step < draft_len; ++step) {
             const uint32_t per_slot = step == 0 ? 2 : 1, first = gpu::draft_pass_first_row(batch, step) + per_slot - 1;
-            record_logits(to, rig, rig.draft_tables, rig.draft_rows, rig.draft_logits, {batch, first, per_slot, step, draft_len});
+            record_logits(to, rig, rig.draft_tables, draft_vocab, rig.draft_rows, rig.draft_logits, {batch, first, per_slot, step, draft_len});
             const BufferView cuts =
                 record_cuts(to, rig, rig.draft_cut_tables, rig.draft_rows, rig.draft_cuts, {batch, first, per_slot});
             record_vocab_partials(to, rig.draft_logits.view(), rig.state.view(), rig.round_slots.view(),
-                                  rig.partials.view(), {vocab, batch, 1, step + 1, true, step, draft_len, cuts});
+                                  rig.partials.view(), {draft_vocab, batch, 1, step + 1, true, step, draft_len, cuts});
             to.cmd.barrier();
             record_pick_draft(to, rig.partials.view(),
                               {rig.draft_choices.view(), rig.target_rows.view(), rig.draft_rows.view(),
                                rig.round_slots.view(), cuts},
-                              vocab, batch, step, draft_len);
+                              draft_vocab, batch, step, draft_len);
             to.cmd.barrier();
         }
-        record_logits(to, rig, rig.target_tables, rig.target_rows, rig.target_logits, {n_target, 0, 1, 0, 1});
+        record_logits(to, rig, rig.target_tables, vocab, rig.target_rows, rig.target_logits, {n_target, 0, 1, 0, 1});
         const BufferView cuts = record_cuts(to, rig, rig.target_cut_tables, rig.target_rows, rig.target_cuts, {n_target, 0, 1});
         record_vocab_partials(to, rig.target_logits.view(), rig.state.view(), rig.round_slots.view(),
                               rig.partials.view(), {vocab, n_target, draft_len + 1, 1, false, 0, 1, cuts});
@@ -240,7 +241,7 @@ class RoundTest : public GpuTest {
                       {rig.target_logits.view(), rig.draft_logits.view(), rig.target_choices.view(),
                        rig.draft_choices.view(), rig.state.view(), rig.history.view(), rig.round_slots.view(),
                        rig.target_rows.view(), rig.plans.view(), rig.race.view(), records.view()},
-                      {batch, draft_len, vocab, kHistory});
+                      {batch, draft_len, vocab, draft_vocab, kHistory});
         to.cmd.barrier();
     }
 };

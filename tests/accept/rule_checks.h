@@ -19,6 +19,9 @@ class RuleChecks : public RoundTest {
     Verdict play_proposals(KernelLibrary& library, uint64_t draws) {
         return play_and_judge(library, proposal_cases(), 3, draws, 400, {.drafts = Rules::Drafts::proposed});
     }
+    Verdict play_narrow(KernelLibrary& library, uint64_t draws) {
+        return play_and_judge(library, narrow_cases(), 3, draws, 490, {});
+    }
     Verdict play_cut(KernelLibrary& library, uint64_t draws) {
         return play_and_judge(library, cut_cases(), 3, draws, 450, {.with_cuts = true});
     }

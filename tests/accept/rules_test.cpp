@@ -84,6 +84,22 @@ TEST_F(RulesTest, greedy_texts_are_those_of_plain_decoding) {
         EXPECT_EQ(other_than_plain(kernels(), tied_cases(), draft_len, kGreedy), 0u) << "draft_len " << draft_len;
 }
 
+// ---- drafts of fewer ids ----------------------------------------------------------------------------------------------
+
+TEST_F(RulesTest, drafts_of_fewer_ids_leave_the_targets_distribution) {
+    const Verdict verdict = play_narrow(kernels(), draws_);
+    expect_exact(verdict);
+    expect_rates(verdict);
+}
+TEST_F(RulesTest, drafts_of_fewer_ids_leave_plain_texts) {
+    for (const Rules& rules : {kCoupled, kGreedy})
+        for (uint32_t draft_len = 1; draft_len <= 8; draft_len += draft_len)
+            EXPECT_EQ(other_than_plain(kernels(), narrow_cases(), draft_len, rules), 0u) << "draft_len " << draft_len;
+}
+TEST_F(RulesTest, lenient_drafts_of_fewer_ids_have_their_own_distribution) {
+    expect_exact(play_and_judge(kernels(), narrow_cases(), 2, draws_, 495, {.lenience = 0.5f}));
+}
+
 // ---- lenience ---------------------------------------------------------------------------------------------------------
 
 class Lenient : public RulesTest, public ::testing::WithParamInterface<float> {};

@@ -107,7 +107,7 @@ class Support : public GpuTest {
         }
         record_accept(to, {target_logits.view(), draft_logits.view(), target_choices.view(), draft_choices.view(), state.view(), history.view(), slots.view(),
                            target_rows.view(), plans.view(), race.view(), records.view()},
-                      {kBatch, kDraftLen, kVocab, 16});
+                      {kBatch, kDraftLen, kVocab, kVocab, 16});
         recording.end_segment();
         EXPECT_TRUE(recording.finish().ok());
 

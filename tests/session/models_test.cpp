@@ -2,6 +2,7 @@
 // types, progress, end tokens, and conversion to GGUF and back.
 #include "base/resident_memory.h"
 #include "formats/gguf_writer.h"
+#include "model/bpe_folder.h"
 #include "model/model_files.h"
 #include "session/engine_fixture.h"
 #include "session/models/quantize_model.h"
@@ -90,12 +91,36 @@ TEST(Models, vocabularies_that_do_not_fit_are_refused) {
     };
     EXPECT_EQ(refused(few_rows.path(), ""), Code::mismatch);
     EXPECT_EQ(refused(good.path(), few_rows.path()), Code::mismatch);
-    EXPECT_EQ(refused(good.path(), "", small(kTokens - 1, 1, true)), Code::mismatch);
     EXPECT_EQ(refused("", ""), Code::invalid_argument);
-    EngineDesc synthetic; // nobody knows which rows are padding
-    synthetic.target_synthetic = small(100, 1, true);
-    synthetic.draft_synthetic = small(101, 1, true);
-    EXPECT_EQ(Engine::create(synthetic, {}).status().code(), Code::mismatch);
+}
+
+// As files have them: control tokens, and an end among them, behind what the draft knows; rows of padding behind either.
+TEST(Models, a_target_keeps_the_tokens_that_its_draft_lacks) {
+    constexpr uint32_t n_draft = kBpeTokens;
+    TempFolder longer, shorter;
+    write_bpe_model(longer, 1, {"<|tool|>", "<|im_end|>"}, 7);
+    write_bpe_model(shorter, 1, {}, 5);
+    Job job = {.prompt = {1, n_draft, n_draft + 1, 7}, .max_tokens = 30};
+    job.transforms.biases = {{n_draft, 6.0f}};
+    std::vector<uint32_t> alone;
+    for (const auto& [target, draft] : {std::pair(longer.path(), std::string()), std::pair(longer.path(), shorter.path()), std::pair(shorter.path(), longer.path())}) {
+        EngineDesc desc;
+        desc.target_path = target;
+        desc.draft_path = draft;
+        desc.max_context = 64;
+        auto engine = make_engine(desc);
+        ASSERT_TRUE(engine);
+        const bool is_longer = target == longer.path();
+        EXPECT_EQ(engine->target().config().vocab_size, n_draft + (is_longer ? 2 : 0));
+        EXPECT_EQ(std::ranges::count(engine->end_ids(), n_draft + 1), is_longer ? 1 : 0);
+        if (engine->draft()) { EXPECT_EQ(engine->draft()->config().vocab_size, n_draft); }
+        if (!is_longer) continue;
+        job.draft_len = engine->draft() ? 4 : 0;
+        const Answer answer = run_job(*engine, job);
+        if (alone.empty()) alone = answer.tokens;
+        EXPECT_EQ(answer.tokens, alone);
+        EXPECT_GT(std::ranges::count(answer.tokens, n_draft), 3);
+    }
 }
 
 TEST(Models, end_tokens_are_those_of_all_files) {

@@ -163,15 +163,19 @@ TEST(Vocabulary, mismatch_names_the_first_id_and_both_spellings) {
     };
     EXPECT_TRUE(check_same_vocabulary(*target, "t", *open_model(small_model()), "d").ok());
     SentencePieceModel model = small_model();
+    model.pieces.pop_back();
+    EXPECT_TRUE(check_same_vocabulary(*target, "t", *open_model(model), "d").ok());
+    EXPECT_TRUE(check_same_vocabulary(*open_model(model), "t", *target, "d").ok());
+    model = small_model();
     model.pieces[4].spelling = "b\x07\xc2\x9b";
     model.pieces[6].spelling = "zz";
     compare(model, {"token 4 \"b??\"", "\"\xc3\xa9\""});
     model = small_model();
-    model.pieces.pop_back();
-    compare(model, {"7 tokens", "8"});
-    model = small_model();
     model.pieces[7].type = Type::control;
     compare(model, {"token 7 standing for \"\"", "\"[INST]\""});
+    model = small_model();
+    model.pieces[2].type = Type::normal;
+    compare(model, {"token 2 standing for \"</s>\"", "\"\""});
 }
 
 } // namespace

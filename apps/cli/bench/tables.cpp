@@ -43,6 +43,9 @@ class Study {
         setting_.prompt_tokens = target.tokenize(*options.prompt.text);
         check_biases(options.sampling, target.info().vocab_size);
         check_room(setting_.prompt_tokens.size(), setting_.n_predict, target.info());
+        if (draft.info().vocab_size < target.info().vocab_size) // it reads the target's texts by itself
+            throw Failure(kExitFile, format("%s: found %u tokens, expected the target's %u: --tables compares drafts that know all of them",
+                                            options.models.draft.c_str(), draft.info().vocab_size, target.info().vocab_size));
     }
 
     std::vector<Table> run() {

@@ -50,6 +50,8 @@ auspex_sequence_desc describe(const Question& question) {
     desc.drafter = question.draft_len == 0 ? AUSPEX_DRAFTER_NONE : question.drafter;
     desc.acceptance = question.acceptance;
     desc.lenience = question.lenience;
+    desc.biases = question.biases.data();
+    desc.bias_count = question.biases.size();
     if (desc.drafter == AUSPEX_DRAFTER_HOST) {
         desc.host_drafter = call_host_drafter;
         desc.host_drafter_user_data = const_cast<HostDrafter*>(question.host_drafter);

@@ -19,6 +19,7 @@ struct Question {
     uint64_t seed = 1;
     auspex_acceptance acceptance = AUSPEX_ACCEPT_REJECTION;
     float lenience = 1.0f;
+    std::vector<auspex_token_bias> biases{};
     const HostDrafter* host_drafter = nullptr; // for AUSPEX_DRAFTER_HOST
 };
 auspex_sequence_desc describe(const Question& question); // points into the question; end tokens do not stop

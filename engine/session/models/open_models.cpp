@@ -88,10 +88,6 @@ Status check_named_ids(const Checkpoint& model, const Tokenizer& tokenizer) {
     return bos == LlamaConfig().bos_id ? ok_status() : check("bos_token_id", bos); // the default nobody need have said
 }
 
-std::string with_vocab_size(const Checkpoint& model) {
-    return model.name() + ": vocab_size is " + std::to_string(model.config().vocab_size);
-}
-
 } // namespace
 
 std::unique_ptr<Checkpoint> trim_vocabulary(std::unique_ptr<Checkpoint> source, uint32_t vocab_size) {
@@ -109,30 +105,30 @@ Result<OpenedModels> open_models(const ModelSource& target, const ModelSource& d
         AUSPEX_TRY_ASSIGN(opened_draft, open_one(draft));
         models.draft = std::move(opened_draft);
     }
-    uint32_t usable = models.target->config().vocab_size;
+    uint32_t n_tokens = models.target->config().vocab_size;
     if (!target.synthetic) {
         AUSPEX_TRY_ASSIGN(tokenizer, open_tokenizer(target.path));
         AUSPEX_TRY(check_rows(*models.target, *tokenizer));
         AUSPEX_TRY(check_named_ids(*models.target, *tokenizer));
         models.tokenizer = std::move(tokenizer);
-        usable = std::min(usable, models.tokenizer->vocab_size());
+        n_tokens = std::min(n_tokens, models.tokenizer->vocab_size());
         const std::vector<uint32_t>& ends = models.tokenizer->end_ids();
         models.end_ids.insert(models.end_ids.end(), ends.begin(), ends.end());
     }
-    if (models.draft && models.tokenizer && !draft.synthetic) {
-        AUSPEX_TRY_ASSIGN(tokenizer, open_tokenizer(draft.path));
-        AUSPEX_TRY(check_same_vocabulary(*models.tokenizer, target.path, *tokenizer, draft.path));
-        AUSPEX_TRY(check_rows(*models.draft, *tokenizer));
-        usable = std::min(usable, tokenizer->vocab_size());
+    if (models.draft) {
+        uint32_t n_shared = n_tokens;
+        if (models.tokenizer && !draft.synthetic) {
+            AUSPEX_TRY_ASSIGN(tokenizer, open_tokenizer(draft.path));
+            AUSPEX_TRY(check_same_vocabulary(*models.tokenizer, target.path, *tokenizer, draft.path));
+            AUSPEX_TRY(check_rows(*models.draft, *tokenizer));
+            n_shared = std::min(n_tokens, tokenizer->vocab_size());
+        }
+        models.draft = trim_vocabulary(std::move(models.draft), n_shared);
     }
-    if (models.draft && (models.tokenizer ? models.draft->config().vocab_size < usable : models.draft->config().vocab_size != usable))
-        return Status(Code::mismatch, with_vocab_size(*models.draft) + ", expected " + (models.tokenizer ? "at least " : "") + std::to_string(usable) +
-                                          " like the target " + models.target->name());
-    models.target = trim_vocabulary(std::move(models.target), usable);
-    if (models.draft) models.draft = trim_vocabulary(std::move(models.draft), usable);
+    models.target = trim_vocabulary(std::move(models.target), n_tokens);
     std::sort(models.end_ids.begin(), models.end_ids.end());
     models.end_ids.erase(std::unique(models.end_ids.begin(), models.end_ids.end()), models.end_ids.end());
-    std::erase_if(models.end_ids, [&](uint32_t id) { return id >= usable; }); // never sampled
+    std::erase_if(models.end_ids, [&](uint32_t id) { return id >= n_tokens; }); // never sampled
     return models;
 }
 

@@ -24,9 +24,9 @@ struct OpenedModels {
     std::vector<uint32_t> end_ids;             // ascending, of the target's files and vocabulary
 };
 
-// Both models come back with the same vocab_size: that of the ids both vocabularies know. Embeddings often have more rows
-// (padding); those are not loaded, so no such id can ever be drafted, accepted or sampled. mismatch: the models do not
-// fit together, or a model has fewer rows than its vocabulary.
+// The target comes back with the rows of its own vocabulary, the draft with those that both know. Embeddings often have more rows
+// (padding); those are not loaded, so no such id can ever be drafted, accepted or sampled. Ids that only the target knows it says
+// alone. mismatch: an id means different tokens to the two, or a model has fewer rows than its vocabulary.
 Result<OpenedModels> open_models(const ModelSource& target, const ModelSource& draft);
 
 // The same model with the first `vocab_size` rows of embedding and head only; at most what it has.

@@ -175,7 +175,7 @@ typedef struct auspex_engine_desc {
 /** INVALID_ARGUMENT when size is smaller than a header. Any thread. */
 AUSPEX_API auspex_status auspex_engine_desc_init(auspex_engine_desc* desc, size_t size);
 
-/** Opens the device, loads both models (which must share a vocabulary; rows of padding behind it are left out), reserves caches. Waits for uploads. *engine is NULL on error. Any thread. */
+/** Opens the device, loads both models (ids that both know must mean the same to them; rows of padding are left out), reserves caches. Waits for uploads. *engine is NULL on error. Any thread. */
 AUSPEX_API auspex_status auspex_engine_create(const auspex_engine_desc* desc, auspex_engine** engine);
 
 /** Waits for the GPU work under way and for the pipelines that background threads are just compiling, not for those they have not
@@ -187,7 +187,7 @@ typedef struct auspex_engine_info {
     char device_name[256];       /* UTF-8 */
     char driver[256];            /* name and version */
     uint32_t api_version;        /* as Vulkan packs it */
-    uint32_t vocab_size;         /* tokens that the models share: ids are below it */
+    uint32_t vocab_size;         /* the target's tokens: ids are below it; a draft may know fewer, or more that are never drafted */
     uint32_t max_context;        /* tokens per sequence */
     uint32_t max_draft_len;
     uint32_t max_sequences;
