@@ -21,7 +21,7 @@ void main() {
         if (c.op == kCommandState) state[c.slot * kSlotStateWords + c.index] = c.value;
         else if (c.op == kCommandHistory) history[c.slot * args.history_stride + c.index] = c.value;
         else if (c.op == kCommandTargetPage) target_pages[c.slot * args.pages_per_slot + c.index] = c.value;
-        else if (c.op == kCommandDraftPage) draft_pages[c.slot * args.pages_per_slot + c.index] = c.value;
+        else if (c.op == kCommandDraftPage) draft_pages[c.slot * args.draft_pages_per_slot + c.index] = c.value;
         else if (c.op == kCommandBias) biases[c.slot * 2u * kMaxBiases + c.index] = c.value;
     }
 }

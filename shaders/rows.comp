@@ -51,7 +51,7 @@ void main() {
             uint room = state[safe_slot].max_context - min(state[safe_slot].max_context, n_tokens + 1u);
             k = min(min(args.draft_len, state[safe_slot].draft_len), room);
             // The model may draft when it lacks at most two rows, the last token's included.
-            if (by_model) k = args.model_drafts != 0u && drafted + 1u >= start ? k : 0u;
+            if (by_model) k = args.model_drafts != 0u && drafted + 1u >= start ? min(k, args.draft_max_rows - min(args.draft_max_rows, start)) : 0u;
             else k = min(k, state[safe_slot].n_proposed);
         }
         round_slots[b] = RoundSlot(slot, k, start, live ? 1u : 0u, by_model ? 0u : 1u);

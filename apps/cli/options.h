@@ -21,7 +21,7 @@ struct ModelOptions {
     std::string draft;  // GGUF file or folder; empty: none
     auspex_weight_type target_weights = AUSPEX_WEIGHTS_AS_IS, draft_weights = AUSPEX_WEIGHTS_AS_IS;
     std::optional<std::string> device;
-    uint32_t context = 0; // tokens; 0: the smaller of the model's and 4096
+    uint32_t context = 0; // tokens; 0: the smaller of the target's and 4096
     auspex_cache_type cache_type = AUSPEX_CACHE_F16;
     bool is_bundled_pair = false; // neither -m nor -md was given
 };

@@ -11,11 +11,11 @@ struct CommandTargets {
     BufferView state;        // (slots) SlotState
     BufferView history;      // (slots, history_stride) uint
     BufferView target_pages; // (slots, pages_per_slot) uint
-    BufferView draft_pages;  // (slots, pages_per_slot) uint
+    BufferView draft_pages;  // (slots, draft_pages_per_slot) uint
     BufferView biases;       // (slots, kMaxBiases) TokenBias
 };
 
 void record_apply_commands(Recorder& to, const CommandTargets& buffers, uint32_t max_commands, uint32_t history_stride,
-                           uint32_t pages_per_slot);
+                           uint32_t pages_per_slot, uint32_t draft_pages_per_slot);
 
 } // namespace auspex

@@ -19,7 +19,8 @@ void record_rows(Recorder& to, const RoundRows& buffers, const RoundRowsShape& s
                                   .draft_kv_heads = shape.draft_kv_heads,
                                   .target_tile_rows = attention_tile_rows(to.tuning(), shape.draft_len + 1),
                                   .draft_first_tile_rows = attention_tile_rows(to.tuning(), 2),
-                                  .model_drafts = shape.model_drafts ? 1u : 0u},
+                                  .model_drafts = shape.model_drafts ? 1u : 0u,
+                                  .draft_max_rows = shape.draft_max_rows},
                     {buffers.batch, buffers.state, buffers.history, buffers.round_slots, buffers.target_rows,
                      buffers.draft_rows, buffers.counts});
 }

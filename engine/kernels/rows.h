@@ -22,6 +22,7 @@ struct RoundRowsShape {
     uint32_t target_kv_heads;
     uint32_t draft_kv_heads;
     bool model_drafts; // the recording has draft passes
+    uint32_t draft_max_rows; // of a slot in the draft's cache
 };
 
 void record_rows(Recorder& to, const RoundRows& buffers, const RoundRowsShape& shape);

@@ -31,7 +31,8 @@ void record_round(Recorder& to, const RoundModels& models, const RoundBuffers& b
                  .history_stride = b.history_stride,
                  .target_kv_heads = target.config().n_kv_heads,
                  .draft_kv_heads = models.draft ? models.draft->config().n_kv_heads : 1,
-                 .model_drafts = form.model_drafts});
+                 .model_drafts = form.model_drafts,
+                 .draft_max_rows = models.draft ? models.draft->cache().shape().max_rows : 0});
     to.cmd.barrier();
 
     const TransformBuffers transforms = {b.state.view(),  b.round_slots.view(),      b.history.view(), b.biases.view(),
@@ -70,7 +71,7 @@ void record_commands(Recorder& to, const RoundModels& models, const RoundBuffers
     const KvCache& draft = models.draft ? models.draft->cache() : target;
     record_apply_commands(to, {turn.count.view(), turn.commands.view(), b.state.view(), b.history.view(), target.page_table(), draft.page_table(),
                                b.biases.view()},
-                          turn.max_commands, b.history_stride, target.pages_per_slot());
+                          turn.max_commands, b.history_stride, target.pages_per_slot(), draft.pages_per_slot());
     to.cmd.barrier();
 }
 

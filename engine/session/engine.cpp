@@ -136,7 +136,7 @@ void Engine::take_down() {
     memory_.reset();
 }
 
-Status Engine::load_model(const EngineDesc& desc, const Checkpoint& checkpoint, Uploader& uploader, uint32_t max_rows,
+Status Engine::load_model(const EngineDesc& desc, const Checkpoint& checkpoint, Uploader& uploader, uint32_t max_context, uint32_t max_rows,
                           std::pair<float, float> progress, std::unique_ptr<LlamaModel>& model) {
     const LlamaConfig& c = checkpoint.config();
     if (desc.progress && !uploader.rehearses())
@@ -147,14 +147,14 @@ Status Engine::load_model(const EngineDesc& desc, const Checkpoint& checkpoint, 
     auto loaded = load_llama_weights(*device_, *memory_, uploader, checkpoint, kernels_.get());
     uploader.progress = nullptr; // what follows is no weight
     if (!loaded.ok()) return loaded.status();
-    uint32_t pages_per_slot = ceil_div(max_context_, kPageSize);
+    uint32_t pages_per_slot = ceil_div(max_context, kPageSize);
     CacheShape cache = {.n_layers = c.n_layers,
                         .n_heads = c.n_heads,
                         .n_kv_heads = c.n_kv_heads,
                         .head_dim = c.head_dim,
                         .dtype = desc.cache_dtype,
                         .n_slots = max_sequences_,
-                        .max_rows = max_context_,
+                        .max_rows = max_context,
                         .page_size = kPageSize,
                         .n_pages = max_sequences_ * pages_per_slot};
     AUSPEX_TRY_ASSIGN(made, LlamaModel::create(*device_, *memory_, uploader, tuning(), std::move(loaded).value(), cache, max_rows));
@@ -164,16 +164,16 @@ Status Engine::load_model(const EngineDesc& desc, const Checkpoint& checkpoint, 
 
 Result<MemoryPlan> Engine::build(const EngineDesc& desc, const OpenedModels& models, bool rehearse) {
     const LlamaConfig& target = models.target->config();
-    uint32_t longest = target.max_position;
-    if (models.draft) longest = std::min(longest, models.draft->config().max_position);
-    if (desc.max_context > longest)
+    if (desc.max_context > target.max_position)
         return Status(Code::invalid_argument, "a context of " + std::to_string(desc.max_context) + " tokens was asked for, expected at most " +
-                                                  std::to_string(longest) + " of the model's");
+                                                  std::to_string(target.max_position) + " of the target " + target_name_);
     if (desc.max_sequences == 0 || desc.max_sequences > 4096)
         return Status(Code::invalid_argument, "max_sequences is " + std::to_string(desc.max_sequences) + ", expected 1 to 4096");
     if (desc.max_draft_len > kMaxDraft)
         return Status(Code::invalid_argument, "max_draft_len is " + std::to_string(desc.max_draft_len) + ", expected at most " + std::to_string(kMaxDraft));
-    max_context_ = desc.max_context ? desc.max_context : std::min(longest, kDefaultContext);
+    max_context_ = desc.max_context ? desc.max_context : std::min(target.max_position, kDefaultContext);
+    // Behind its own context a draft drafts nothing, and holds nothing.
+    const uint32_t draft_context = models.draft ? std::min(max_context_, models.draft->config().max_position) : 0;
     max_sequences_ = desc.max_sequences;
     max_draft_len_ = desc.max_draft_len;
 
@@ -184,12 +184,12 @@ Result<MemoryPlan> Engine::build(const EngineDesc& desc, const OpenedModels& mod
     const auto target_part = static_cast<float>(target_bytes / (target_bytes + draft_bytes));
 
     uint64_t row_bytes = LlamaModel::activation_bytes_per_row(target, tuning(), max_context_);
-    if (models.draft) row_bytes = std::max(row_bytes, LlamaModel::activation_bytes_per_row(models.draft->config(), tuning(), max_context_));
+    if (models.draft) row_bytes = std::max(row_bytes, LlamaModel::activation_bytes_per_row(models.draft->config(), tuning(), draft_context));
     row_bytes = std::max(row_bytes, truncate_words(target.vocab_size) * 4);
     uint32_t batch = choose_batch(device_->caps, target, max_sequences_, max_draft_len_, row_bytes);
     const uint32_t replay_rows = choose_replay_rows(device_->caps, tuning(), row_bytes);
-    AUSPEX_TRY(load_model(desc, *models.target, *uploader, std::max(batch * (max_draft_len_ + 1), replay_rows), {0.0f, target_part}, target_));
-    if (models.draft) AUSPEX_TRY(load_model(desc, *models.draft, *uploader, std::max(2 * batch, replay_rows), {target_part, 1.0f}, draft_));
+    AUSPEX_TRY(load_model(desc, *models.target, *uploader, max_context_, std::max(batch * (max_draft_len_ + 1), replay_rows), {0.0f, target_part}, target_));
+    if (models.draft) AUSPEX_TRY(load_model(desc, *models.draft, *uploader, draft_context, std::max(2 * batch, replay_rows), {target_part, 1.0f}, draft_));
     AUSPEX_TRY_ASSIGN(buffers, RoundBuffers::create(*memory_, *uploader, max_sequences_, max_context_, batch, max_draft_len_, target.vocab_size,
                                                      models.draft ? models.draft->config().vocab_size : 0));
     buffers_ = std::move(buffers);
@@ -207,7 +207,7 @@ Result<MemoryPlan> Engine::build(const EngineDesc& desc, const OpenedModels& mod
                              .is_cpu = device_->caps.type == VK_PHYSICAL_DEVICE_TYPE_CPU,
                              .target_text_bytes = KvCache::bytes_per_token(target_->cache().shape()),
                              .draft_text_bytes = draft_ ? KvCache::bytes_per_token(draft_->cache().shape()) : 0};
-    planner_ = std::make_unique<RoundPlanner>(prior, max_draft_len_, draft_ != nullptr);
+    planner_ = std::make_unique<RoundPlanner>(prior, max_draft_len_, draft_context);
     scheduler_ = std::make_unique<Scheduler>(round_models, *turns_, *planner_, max_commands, limits);
 
     uploader.reset(); // its staging buffer goes
@@ -335,9 +335,10 @@ Result<PassTimes> Engine::measure_pass(const PassRequest& request) {
     const LlamaModel& model = request.of_draft ? *draft_ : *target_;
     if (request.n_rows == 0 || request.n_rows > model.max_rows())
         return Status(Code::invalid_argument, "n_rows is " + std::to_string(request.n_rows) + ", expected 1 to " + std::to_string(model.max_rows()));
-    if (request.depth >= max_context_ || request.n_rows > max_context_ - request.depth)
+    const uint32_t context = model.cache().shape().max_rows;
+    if (request.depth >= context || request.n_rows > context - request.depth)
         return Status(Code::capacity, std::to_string(request.n_rows) + " rows behind " + std::to_string(request.depth) +
-                                          " were to be measured, expected at most the context of " + std::to_string(max_context_));
+                                          " were to be measured, expected at most the context of " + std::to_string(context));
     if (request.repetitions == 0 || request.repetitions > 1000)
         return Status(Code::invalid_argument, "repetitions is " + std::to_string(request.repetitions) + ", expected 1 to 1000");
     PassTimes times;

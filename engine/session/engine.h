@@ -20,7 +20,7 @@ struct EngineDesc {
     DeviceChoice device;
     std::optional<BorrowedDevice> borrowed; // instead of `device`
     uint32_t max_sequences = 1;
-    uint32_t max_context = 0; // 0: min(model, 4096)
+    uint32_t max_context = 0; // 0: min(target, 4096)
     uint32_t max_draft_len = 8;
     DType cache_dtype = DType::f16; // or f32, q8_0
     std::string cache_folder;
@@ -97,7 +97,7 @@ class Engine {
   private:
     Engine() = default;
     static Result<std::unique_ptr<Engine>> open(const EngineDesc& desc, OpenedModels& models, const Logger& log);
-    Status load_model(const EngineDesc& desc, const Checkpoint& checkpoint, Uploader& uploader, uint32_t max_rows,
+    Status load_model(const EngineDesc& desc, const Checkpoint& checkpoint, Uploader& uploader, uint32_t max_context, uint32_t max_rows,
                       std::pair<float, float> progress, std::unique_ptr<LlamaModel>& model); // from, to
     Result<MemoryPlan> build(const EngineDesc& desc, const OpenedModels& models, bool rehearse);
     void take_down(); // what build made

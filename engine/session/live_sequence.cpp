@@ -67,7 +67,7 @@ void LiveSequence::apply(Outcome outcome, uint64_t time_ns) {
         stream.reset();
     }
     stats.add(outcome);
-    target_len = outcome.start + outcome.n_tokens;
+    target_len_before = std::exchange(target_len, outcome.start + outcome.n_tokens);
     draft_rows = std::min(outcome.draft_cache_len, target_len);
     match_len_before = std::exchange(match_len, outcome.match_len);
     stop = outcome.stop;

@@ -79,6 +79,7 @@ struct LiveSequence {
     bool admitted = false;        // the GPU was told of it, as of this epoch
     uint32_t target_rows = 0;     // rows of the target cache that are evaluated or queued, while the prompt is read
     uint32_t target_len = 0;      // rows committed, as of the last round read
+    uint32_t target_len_before = 0; // … of the round before that
     uint32_t draft_rows = 0;      // rows of the draft cache, as of the last round read or replay queued
     uint32_t unread_rounds = 0;   // queued, not yet read
     uint32_t unread_rows = 0;     // rows those may add at most

@@ -41,12 +41,14 @@ void RoundPlanner::plan(std::span<const Entry> entries, uint32_t batch, const Sp
         transforms |= request.sampling.edits_logits() || request.sampling.truncates();
         const bool is_fixed = !is_chosen_freely(request);
         // A fixed draft_len promises its seed's text again, so the round before may not count although it was read in time.
-        uint32_t match_len = is_fixed && sequence.unread_rounds == 0 ? sequence.match_len_before : sequence.match_len;
+        const bool is_before = is_fixed && sequence.unread_rounds == 0 && sequence.stats.rounds > 0;
+        uint32_t match_len = is_before ? sequence.match_len_before : sequence.match_len;
+        const bool has_draft = (is_before ? sequence.target_len_before : sequence.target_len) < draft_context_; // rows.comp ends it where it must end
         const uint32_t long_match = std::min(kHybridMatch, request.ngram_max - 1); // no context is longer
-        if (request.drafter == DrafterChoice::hybrid && match_len < long_match && has_draft_) match_len = 0;
+        if (request.drafter == DrafterChoice::hybrid && match_len < long_match && has_draft) match_len = 0;
         if (request.drafter == DrafterChoice::host) match_len = 1; // it is asked each time
         group.push_back({.state = &*sequence.speculation,
-                         .may_use_model = has_draft_ && request.may_use_model(),
+                         .may_use_model = has_draft && request.may_use_model(),
                          .may_use_proposals = request.may_use_proposals() && match_len > 0,
                          .is_fixed = is_fixed,
                          .fixed_draft_len = std::min(request.draft_len, max_draft_len_),
@@ -95,7 +97,7 @@ void RoundPlanner::observe_outcome(LiveSequence& sequence, const DraftChoice& ch
 
 RoundPlanner::Report RoundPlanner::report(const LiveSequence& sequence) const {
     Report report;
-    if (has_draft_) report.c = costs_.c();
+    if (draft_context_ > 0) report.c = costs_.c();
     if (sequence.stats.rounds > 0) report.v = costs_.v(1 + sequence.stats.draft_n / sequence.stats.rounds);
     if (!sequence.speculation || !is_chosen_freely(sequence.request)) return report;
     const SpeculationPolicy::Summary summary = policy_.summary(*sequence.speculation);

@@ -11,8 +11,9 @@ namespace auspex {
 
 class RoundPlanner {
   public:
-    RoundPlanner(const CostPrior& prior, uint32_t max_draft_len, bool has_draft)
-        : costs_(prior), policy_(costs_, long_run_, max_draft_len), max_draft_len_(max_draft_len), has_draft_(has_draft) {}
+    // draft_context: rows that the draft model can hold of a sequence; 0: there is none.
+    RoundPlanner(const CostPrior& prior, uint32_t max_draft_len, uint32_t draft_context)
+        : costs_(prior), policy_(costs_, long_run_, max_draft_len), max_draft_len_(max_draft_len), draft_context_(draft_context) {}
     RoundPlanner(const RoundPlanner&) = delete; // the policy holds on to its neighbours
 
     // A sequence of the next round, and the rows that its draft cache would have to be given before the model can draft.
@@ -54,7 +55,7 @@ class RoundPlanner {
     LongRun long_run_;
     SpeculationPolicy policy_;
     uint32_t max_draft_len_;
-    bool has_draft_;
+    uint32_t draft_context_;
 };
 
 } // namespace auspex

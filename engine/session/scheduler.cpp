@@ -168,14 +168,19 @@ void Scheduler::admit(LiveSequence& sequence) {
 Status Scheduler::map_rows(LiveSequence& sequence, bool of_draft, uint32_t n_rows) {
     std::vector<PageChange> changes;
     KvCache& cache = of_draft ? models_.draft->cache() : models_.target.cache();
-    AUSPEX_TRY(cache.map(sequence.slot, std::min(n_rows, limits_.max_context), changes));
+    AUSPEX_TRY(cache.map(sequence.slot, std::min(n_rows, cache.shape().max_rows), changes));
     if (of_draft) writer_.draft_pages(changes);
     else writer_.target_pages(changes);
     return ok_status();
 }
 
+bool Scheduler::draft_has_room(uint32_t target_len) const {
+    return models_.draft && target_len < models_.draft->cache().shape().max_rows;
+}
+
 uint32_t Scheduler::lag_rows(const LiveSequence& sequence) const {
     const uint32_t target_len = sequence.target_len + sequence.unread_undrafted; // at least, by then
+    if (!draft_has_room(target_len)) return 0;
     // A round would carry one missing row, but by the row kernels: the prompt's rows are replayed.
     const bool row_of_prompt = sequence.draft_rows < sequence.target_len && sequence.prompt_rows.contains(sequence.draft_rows);
     return target_len > sequence.draft_rows + 1 || row_of_prompt ? target_len - sequence.draft_rows : 0;
@@ -222,7 +227,7 @@ Result<bool> Scheduler::start_forks() {
         if (sequence.fork_of == 0) continue;
         LiveSequence& source = sequences_.at(sequence.fork_of);
         const uint32_t n_rows = sequence.fork_rows;
-        bool draft_is_late = source.holds() && source.request.may_use_model() && models_.draft && source.draft_rows < source.target_len;
+        bool draft_is_late = source.holds() && source.request.may_use_model() && draft_has_room(source.target_len) && source.draft_rows < source.target_len;
         if (!source.prompt_read() || draft_is_late) continue;
         if (writer_.room() < sequence.tokens.size() + command_words(sequence) + 2ull * models_.target.cache().pages_per_slot()) break;
         uint32_t draft_rows = models_.draft ? std::min(source.draft_rows, n_rows) : 0;
@@ -283,7 +288,7 @@ Result<bool> Scheduler::start_replay(TurnKind kind, double limit_ms) {
         uint32_t begin = sequence.target_rows, end = sequence.prompt_rows_wanted();
         if (of_draft) {
             bool wanted = sequence.prompt_read() && sequence.unread_rounds == 0 &&
-                          (lags(sequence) || (sequence.holds() && sequence.request.may_use_model()));
+                          (lags(sequence) || (sequence.holds() && sequence.request.may_use_model() && draft_has_room(sequence.target_len)));
             begin = sequence.draft_rows;
             end = wanted ? std::min(sequence.target_len, sequence.prompt_rows.end_of_path(begin)) : begin;
             if (sequence.prompt_rows.contains(begin) != (kind == TurnKind::draft_prompt)) continue; // the other kind's turn

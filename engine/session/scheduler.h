@@ -83,6 +83,7 @@ class Scheduler {
     uint32_t replay_rows(TurnKind kind, double limit_ms) const;        // that a turn may hold
     const LlamaModel& replayed_model(TurnKind kind) const { return kind == TurnKind::target_prompt ? models_.target : *models_.draft; }
     bool awaits_round(const LiveSequence& sequence) const; // but for the draft model's lag
+    bool draft_has_room(uint32_t target_len) const; // for the last token's row behind so many: without, the model drafts nothing
     uint32_t lag_rows(const LiveSequence& sequence) const; // that the draft model must be given before it can draft
     bool lags(const LiveSequence& sequence) const;         // and is to
     Status plan_round();

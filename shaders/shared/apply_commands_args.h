@@ -9,13 +9,14 @@ SHARED_CONST uint kApplyCommands = 1u;    // (n) SlotCommand
 SHARED_CONST uint kApplyState = 2u;       // (slots, kSlotStateWords) uint
 SHARED_CONST uint kApplyHistory = 3u;     // (slots, history_stride) uint
 SHARED_CONST uint kApplyTargetPages = 4u; // (slots, pages_per_slot) uint
-SHARED_CONST uint kApplyDraftPages = 5u;  // (slots, pages_per_slot) uint
+SHARED_CONST uint kApplyDraftPages = 5u;  // (slots, draft_pages_per_slot) uint
 SHARED_CONST uint kApplyBiases = 6u;      // (slots, 2 · kMaxBiases) uint: TokenBias lists
 
 struct ApplyCommandsArgs {
     uint max_commands; // bound of the buffer
     uint history_stride;
     uint pages_per_slot;
+    uint draft_pages_per_slot;
 };
 
 SHARED_END

@@ -214,7 +214,7 @@ class RoundTest : public GpuTest {
         record_rows(to,
                     {rig.batch_list.view(), rig.state.view(), rig.history.view(), rig.round_slots.view(),
                      rig.target_rows.view(), rig.draft_rows.view(), rig.counts.view()},
-                    {batch, draft_len, kHistory, 1, 1, true});
+                    {batch, draft_len, kHistory, 1, 1, true, kHistory});
         to.cmd.barrier();
         for (uint32_t step = 0; step < draft_len; ++step) {
             const uint32_t per_slot = step == 0 ? 2 : 1, first = gpu::draft_pass_first_row(batch, step) + per_slot - 1;

@@ -8,14 +8,14 @@ namespace {
 
 class ApplyCommands : public GpuTest {
   protected:
-    static constexpr uint32_t kSlots = 11, kHistory = 33, kPages = 7;
+    static constexpr uint32_t kSlots = 11, kHistory = 33, kPages = 7, kDraftPages = 5;
 
     // Applies the first `count` of `commands` and returns state, history, target pages, draft pages, biases as words.
     std::vector<std::vector<uint32_t>> apply(const std::vector<gpu::SlotCommand>& commands, uint32_t count,
                                              uint32_t max_commands) {
         const Buffer n = upload(std::vector<uint32_t>{count}), list = upload(commands);
         const std::vector<uint32_t> words{kSlots * gpu::kSlotStateWords, kSlots * kHistory, kSlots * kPages,
-                                          kSlots * kPages, kSlots * 2 * gpu::kMaxBiases};
+                                          kSlots * kDraftPages, kSlots * 2 * gpu::kMaxBiases};
         std::vector<Buffer> targets;
         for (uint32_t w : words)
             targets.push_back(output<uint32_t>(w));
@@ -23,7 +23,7 @@ class ApplyCommands : public GpuTest {
             record_apply_commands(
                 to, {n.view(), list.view(), targets[0].view(), targets[1].view(), targets[2].view(), targets[3].view(),
                      targets[4].view()},
-                max_commands, kHistory, kPages);
+                max_commands, kHistory, kPages, kDraftPages);
         });
         std::vector<std::vector<uint32_t>> out;
         for (size_t i = 0; i < words.size(); ++i)
@@ -33,7 +33,7 @@ class ApplyCommands : public GpuTest {
 };
 
 TEST_F(ApplyCommands, change_the_words_they_name_and_no_other) {
-    const std::vector<uint32_t> width{gpu::kSlotStateWords, kHistory, kPages, kPages, 2 * gpu::kMaxBiases};
+    const std::vector<uint32_t> width{gpu::kSlotStateWords, kHistory, kPages, kDraftPages, 2 * gpu::kMaxBiases};
     std::vector<gpu::SlotCommand> commands;
     std::vector<std::vector<uint32_t>> expected;
     for (uint32_t op = 0; op < 5; ++op) {

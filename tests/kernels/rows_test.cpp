@@ -11,6 +11,7 @@ namespace auspex {
 namespace {
 
 constexpr uint32_t kStride = 400; // history tokens per slot
+constexpr uint32_t kDraftRows = 300; // of the draft's context
 
 uint32_t history_token(uint32_t slot, uint32_t position) {
     return 1000 * slot + position;
@@ -54,8 +55,8 @@ gpu::SlotState slot_state(uint32_t target_len, uint32_t draft_cache_len, uint32_
     return state;
 }
 
-// K_s = min(K, draft_len, max_context - 1 - n_tokens) with n_tokens = target_len + 1, and 0 for a draft that lags
-// further.
+// K_s = min(K, draft_len, max_context - 1 - n_tokens, the draft's context - target_len) with n_tokens = target_len + 1, and 0 for a
+// draft that lags further.
 const Case kCases[] = {
     {slot_state(100, 100, 5, 400), 5, "in step"},
     {slot_state(100, 99, 5, 400), 5, "one row behind"},
@@ -73,6 +74,11 @@ const Case kCases[] = {
     {slot_state(1, 0, 5, 400), 5, "prompt of two tokens, draft has read nothing"},
     {slot_state(255, 255, 3, 400), 3, "over the edge of a split"},
     {slot_state(200, 200, 5, 400, 0), 0, "finished"},
+    {slot_state(295, 295, 5, 400), 5, "room for five in the draft's context"},
+    {slot_state(297, 296, 5, 400), 3, "room for three in the draft's context"},
+    {slot_state(299, 299, 5, 400), 1, "room for one in the draft's context"},
+    {slot_state(300, 300, 5, 400), 0, "the draft's context is full"},
+    {slot_state(350, 300, 5, 400), 0, "beyond the draft's context"},
 };
 constexpr uint32_t kCaseCount = sizeof kCases / sizeof *kCases;
 
@@ -96,7 +102,7 @@ class Rows : public RowsTest {
             record_rows(to,
                         {batch_buffer.view(), state.view(), history.view(), round_slots.view(), target.view(),
                          draft.view(), counts.view()},
-                        {n, draft_len, kStride, 3, 2, true});
+                        {n, draft_len, kStride, 3, 2, true, kDraftRows});
         });
         return {read<gpu::RoundSlot>(round_slots, n), read<gpu::Row>(target, n_target), read<gpu::Row>(draft, n_draft),
                 read<uint32_t>(counts, 9)};

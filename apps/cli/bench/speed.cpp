@@ -108,7 +108,7 @@ std::vector<PassRow> measure_passes(Client& client, const BenchOptions& options,
     row_counts.insert(1); // v(n) and the floor need it
     for (const uint32_t depth : options.depths) {
         for (const bool of_draft : {false, true}) {
-            if (of_draft && client.info().has_draft == 0) continue;
+            if (of_draft && depth >= client.info().draft_context) continue;
             for (const uint32_t n_rows : row_counts) {
                 if (of_draft && n_rows > 1) continue; // drafts come one at a time
                 auspex_pass_desc desc;

@@ -42,7 +42,7 @@ class Study {
         setting_.n_predict = options.n_predict;
         setting_.prompt_tokens = target.tokenize(*options.prompt.text);
         check_biases(options.sampling, target.info().vocab_size);
-        check_room(setting_.prompt_tokens.size(), setting_.n_predict, target.info());
+        for (const Client* one : {&target, &draft}) check_room(setting_.prompt_tokens.size(), setting_.n_predict, one->info());
         if (draft.info().vocab_size < target.info().vocab_size) // it reads the target's texts by itself
             throw Failure(kExitFile, format("%s: found %u tokens, expected the target's %u: --tables compares drafts that know all of them",
                                             options.models.draft.c_str(), draft.info().vocab_size, target.info().vocab_size));
@@ -246,7 +246,7 @@ int bench_tables(const BenchOptions& options) {
     draft_alone.target = options.models.draft;
     draft_alone.target_weights = options.models.draft_weights;
     draft_alone.draft.clear();
-    draft_alone.context = target.info().max_context;
+    draft_alone.context = target.info().draft_context;
     Client draft({.models = draft_alone});
 
     std::vector<Table> tables;

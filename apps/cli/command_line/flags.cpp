@@ -126,7 +126,7 @@ void add_cache_type(CLI::App& app, auspex_cache_type& target) {
 }
 
 void add_context(CLI::App& app, ModelOptions& models) {
-    add_number(app, "-c,--ctx-size", "Tokens of context; 0: the model's, at most 4096 (0)", models.context, 0,
+    add_number(app, "-c,--ctx-size", "Tokens of context; 0: the target's, at most 4096 (0)", models.context, 0,
                kMaxTokens);
 }
 

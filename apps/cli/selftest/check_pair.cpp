@@ -156,8 +156,6 @@ class PairChecks {
 void check_pair(const ModelOptions& models, const Tell& tell) {
     ModelOptions options = models;
     options.context = std::min(kContext, describe_model(options.target, options.cache_type).max_position);
-    if (!options.draft.empty())
-        options.context = std::min(options.context, describe_model(options.draft, options.cache_type).max_position);
     PairChecks(options, tell).run();
 }
 

@@ -153,7 +153,7 @@ typedef struct auspex_engine_desc {
     const char* draft_path;       /* UTF-8; NULL: no draft model, every round is plain */
     const char* device;           /* index ("0"), part of a name, or NULL: the most capable one. Unused with a host's device */
     uint32_t max_sequences;       /* sequences alive at once; default 1 */
-    uint32_t max_context;         /* tokens per sequence, prompt included; 0: min(model, 4096) */
+    uint32_t max_context;         /* tokens per sequence, prompt included; 0: min(target, 4096). A draft drafts as far as its own goes */
     uint32_t max_draft_len;       /* largest draft_len a sequence may ask for, ≤ AUSPEX_MAX_DRAFT_LEN; default 8 */
     auspex_cache_type cache_type; /* of K and V */
     const char* cache_folder;     /* UTF-8; where compiled pipelines and what was learnt of devices are kept; NULL: nowhere */
@@ -196,6 +196,7 @@ typedef struct auspex_engine_info {
     uint64_t target_weights_bytes; /* read by one plain target pass */
     uint64_t draft_weights_bytes;  /* 0 without a draft */
     char numerics_id[64];        /* devices with equal ids were built with equal reduction trees */
+    uint32_t draft_context;      /* tokens of a sequence, of max_context, in which the draft model can draft; 0 without a draft */
 } auspex_engine_info;
 
 AUSPEX_API auspex_status auspex_engine_info_init(auspex_engine_info* info, size_t size);

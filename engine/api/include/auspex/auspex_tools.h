@@ -272,7 +272,7 @@ typedef struct auspex_pass_desc {
     uint32_t is_prompt;   /* 1: by the prompt kernels, layers only; 0: by the row kernels, with head and greedy choice of every row,
                              as the target's part of a round */
     uint32_t n_rows;      /* 1 (default) … as many as a round or a prompt chunk of this engine has at most */
-    uint32_t depth;       /* depth + n_rows ≤ max_context */
+    uint32_t depth;       /* depth + n_rows ≤ the model's context */
     uint32_t repetitions; /* 5; one more warms up */
     uint32_t with_stages; /* 1: a second time, with a timestamp around every stage */
 } auspex_pass_desc;
