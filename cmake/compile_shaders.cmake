@@ -40,9 +40,11 @@ function(auspex_shader name)
     set(unroll)
     set(unrolled ${out}.spv)
     if(arg_UNROLL) # twice: a loop around branches on specialisation constants unrolls only once equal values are one
+        # Dead code goes before the first: the unroller walks the whole function once a copy, so it would take four times as long.
         set(unrolled ${out}.unrolled.spv)
         set(unroll COMMAND ${AUSPEX_spirv_opt} --target-env=vulkan1.1 --merge-return --inline-entry-points-exhaustive --private-to-local
-            --ssa-rewrite --ccp --loop-unroll --eliminate-dead-branches --ccp --merge-blocks --scalar-replacement=0 --ssa-rewrite --ccp
+            --ssa-rewrite --ccp --eliminate-dead-branches --eliminate-dead-code-aggressive --merge-blocks
+            --loop-unroll --eliminate-dead-branches --ccp --merge-blocks --scalar-replacement=0 --ssa-rewrite --ccp
             --redundancy-elimination --loop-unroll --ccp --scalar-replacement=0 --ssa-rewrite --ccp
             --eliminate-dead-code-aggressive ${out}.spv -o ${unrolled})
     endif()
