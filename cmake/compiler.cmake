@@ -14,6 +14,19 @@ set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_C_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 
+# Headers of others that most files of a target include, read once. Not beneath ccache, which keeps nothing that comes of such a
+# file unless told to look less closely; and every file goes on including what it uses, as it is compiled without them there.
+# auspex_precompile(<target> <header>... | REUSE_FROM <target compiled with the same flags>)
+function(auspex_precompile target)
+    if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES "ccache")
+        return()
+    endif()
+    if(NOT ARGV1 STREQUAL "REUSE_FROM")
+        list(PREPEND ARGN PRIVATE)
+    endif()
+    target_precompile_headers(${target} ${ARGN})
+endfunction()
+
 # The shared library exports auspex_* and nothing else, whatever templates the standard library instantiates.
 function(auspex_export_only_api target)
     if(APPLE)

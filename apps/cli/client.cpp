@@ -2,6 +2,7 @@
 #include "cli/client.h"
 
 #include "cli/output/progress_bar.h"
+#include "cli/output/trace_file.h"
 #include "cli/terminal.h"
 
 #include <algorithm>

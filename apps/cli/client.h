@@ -3,7 +3,6 @@
 #pragma once
 
 #include "cli/options.h"
-#include "cli/output/trace_file.h"
 
 #include <auspex/auspex_tools.h>
 
@@ -11,6 +10,8 @@
 #include <vector>
 
 namespace auspex::cli {
+
+class TraceFile;
 
 // The exit code of a library error.
 ExitCode exit_code_of(auspex_status status);

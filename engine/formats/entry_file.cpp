@@ -3,6 +3,7 @@
 
 #include "base/platform.h"
 #include "base/replace_file.h"
+#include "formats/json.h"
 
 namespace auspex {
 

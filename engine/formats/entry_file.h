@@ -4,9 +4,12 @@
 #pragma once
 
 #include "base/log.h"
-#include "formats/json.h"
 
+#include <nlohmann/json_fwd.hpp>
+
+#include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 

@@ -5,6 +5,8 @@
 #include "formats/gguf_writer.h"
 #include "model/file_fixtures.h"
 
+#include <nlohmann/json.hpp>
+
 #include <functional>
 
 #if defined(__unix__) || defined(__APPLE__)

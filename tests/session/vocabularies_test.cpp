@@ -1,6 +1,8 @@
 // Drafts that know fewer ids than the target, or more: what the target may say, when it ends and how often it says what stay.
 #include "session/completions.h"
 
+#include <cmath>
+
 namespace auspex {
 namespace {
 

@@ -5,6 +5,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 build=$(cd "${1:?usage: run.sh BUILD_FOLDER [core|sync] [test]...}" && pwd); shift
+export XDG_CACHE_HOME=$build/tests/cache MESA_SHADER_CACHE_DIR=$build/tests/cache # test programs see to it by themselves
 modes=(core sync)
 case ${1:-} in core | sync) modes=("$1"); shift ;; esac
 

@@ -5,7 +5,7 @@ namespace auspex::cli {
 
 namespace {
 
-constexpr const char* kNotes = "Checks on your device, with models of random weights and with your files, that\n"
+constexpr const char* kSelftestNotes = "Checks on your device, with models of random weights and with your files, that\n"
                                "texts with drafts are those without:\n"
                                "  sampling          counts of completions against their exact probabilities\n"
                                "  sampling-control  the same with an error made on purpose, which must be seen\n"
@@ -27,7 +27,7 @@ void declare_selftest(CLI::App& app, SelftestOptions& options, Shared& shared) {
     add_device_name(app, options.models);
     add_cache_type(app, options.models.cache_type);
     app.add_flag("--json", options.json, "One JSON object instead of the lines");
-    app.footer(std::string(kNotes) + kExitCodes);
+    app.footer(std::string(kSelftestNotes) + kExitCodes);
 }
 
 void complete(SelftestOptions& options, const Shared& shared) {

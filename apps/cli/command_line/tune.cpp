@@ -5,7 +5,7 @@ namespace auspex::cli {
 
 namespace {
 
-constexpr const char* kNotes =
+constexpr const char* kTuneNotes =
     "Compares passes of different row counts bit by bit, then times sizes that change no\n"
     "bit, for about 20 seconds, with matrices of random numbers in the models' shapes and\n"
     "types. What wins by more than 3 % is kept for this device, driver, build and these\n"
@@ -22,7 +22,7 @@ void declare_tune(CLI::App& app, TuneOptions& options, Shared& shared) {
     add_models(app, shared, options.models, kBundledPair);
     add_device_name(app, options.models);
     app.add_flag("--json", options.json, "One JSON object instead of the table");
-    app.footer(std::string(kNotes) + kExitCodes);
+    app.footer(std::string(kTuneNotes) + kExitCodes);
 }
 
 void complete(TuneOptions& options, const Shared& shared) {

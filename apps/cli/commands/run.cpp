@@ -1,5 +1,7 @@
 // auspex run: completes a prompt, shows the text as it comes, then what it took.
 #include "cli/commands/demonstration.h"
+#include "cli/output/report.h"
+#include "cli/output/trace_file.h"
 #include "cli/prompt.h"
 #include "cli/terminal.h"
 

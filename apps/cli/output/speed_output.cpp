@@ -1,4 +1,5 @@
 // Speed as tables for people, as JSON and as rows for programs.
+#include "cli/output/json.h"
 #include "cli/output/speed_report.h"
 
 #include <cstdio>

@@ -2,8 +2,10 @@
 // ways out; bench/speed.cpp measures.
 #pragma once
 
-#include "cli/output/json.h"
 #include "cli/output/tables.h"
+
+#include <auspex/auspex_tools.h>
+#include <nlohmann/json_fwd.hpp>
 
 #include <optional>
 #include <string>
@@ -53,7 +55,7 @@ struct SpeedReport {
 void print_throughput(const SpeedReport& report);
 void print_passes(const SpeedReport& report);
 // For --json: keys to add to the object.
-void add_json(const SpeedReport& report, Json& json);
+void add_json(const SpeedReport& report, nlohmann::ordered_json& json);
 // For -o.
 std::vector<Table> as_tables(const SpeedReport& report);
 

@@ -2,6 +2,10 @@
 // "recent": the same of the last ones, "savings": …. Every number is held against its range; other keys, of other versions, do not count.
 #include "session/speculation/speculation_store.h"
 
+#include "base/status.h"
+
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <exception>

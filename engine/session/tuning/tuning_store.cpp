@@ -2,6 +2,8 @@
 // "ahead": 1, "rows": [1, …], "block_rows": [1, …], "vocab_threads": 8, "attention_rows": 8, "matrix_rows": 32, "matrix_outs": 64.
 #include "session/tuning/tuning_store.h"
 
+#include <nlohmann/json.hpp>
+
 #include <exception>
 
 namespace auspex {
