@@ -229,7 +229,7 @@ TEST(CliBench, RowsForPrograms) {
 TEST(CliBench, TableIsTextOnStdout) {
     const CliResult result = run_cli({"bench", "-n", "8", "-r", "1", "--draft-len", "2"});
     EXPECT_EQ(result.exit_code, 0) << result.err;
-    for (const char* word : {"plain", "tok/s", "accept", "v(K+1)", "speed-up", "predicted", "GB/s", "pp256", "tg8", "copy"})
+    for (const char* word : {"plain", "tok/s", "accept", "v(K+1)", "speed-up", "predicted", "GB/s", "pp512", "tg8", "copy"})
         EXPECT_NE(result.out.find(word), std::string::npos) << word;
     EXPECT_EQ(result.err, "");
 }

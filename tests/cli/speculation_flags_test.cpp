@@ -24,7 +24,7 @@ Json run_echo(const Arguments& flags) {
     return run_with(with_flags({"--tokens", "1,579,579,579,579,579", "--logit-bias", "579+1000"}, flags));
 }
 
-const Arguments kRepeats = {"-p", "red fox red fox red fox red fox red fox red fox red fox red fox red fox red"};
+const Arguments kRepeats = {"-p", "red fox red fox red fox red fox red fox red fox red fox red fox red fox red", "--no-stop"};
 
 Json run_repeating(const Arguments& flags) {
     return run_with(with_flags(kRepeats, flags));

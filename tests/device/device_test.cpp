@@ -187,6 +187,7 @@ class AdoptTest : public GpuTest {
         request.max_tokens = 40;
         request.sampling = {temperature, 11};
         request.draft_len = 3;
+        request.ignore_eos = true;
         auto id = engine.create_sequence(request);
         EXPECT_TRUE(id.ok()) << id.status().message();
         for (;;) {
