@@ -173,9 +173,6 @@ TEST(Vocabulary, mismatch_names_the_first_id_and_both_spellings) {
     model = small_model();
     model.pieces[7].type = Type::control;
     compare(model, {"token 7 standing for \"\"", "\"[INST]\""});
-    model = small_model();
-    model.pieces[2].type = Type::normal;
-    compare(model, {"token 2 standing for \"</s>\"", "\"\""});
 }
 
 } // namespace

@@ -198,7 +198,9 @@ TEST(WordTypes, unused_tokens_may_be_anything_in_the_other) {
     expect_a_pair(*padded, *opened(sentencepiece_gguf(model)));
     model.pieces[500].type = PieceType::unused;
     expect_a_pair(*spm, *opened(sentencepiece_gguf(model)));
-    model.pieces[4101] = {"zyx wvu", 0, PieceType::user_defined}; // which text comes to
+    model.pieces[4101] = {"zyx wvu", 0, PieceType::user_defined}; // which text comes to, in one of them only
+    expect_a_pair(*spm, *opened(sentencepiece_gguf(model)));
+    model.pieces[600].spelling = "zyx wvu"; // of those that both have
     EXPECT_EQ(check_same_vocabulary(*spm, "a", *opened(sentencepiece_gguf(model)), "b").code(), Code::mismatch);
 
     const auto bpe = opened(bpe_gguf());
