@@ -270,7 +270,7 @@ TEST(DraftersAlone, searches_know_of_all_that_becomes_of_a_text) {
     };
     for (uint32_t trial = 0; trial < 12; ++trial) {
         auto request = [&](uint32_t part) {
-            Job job = {.prompt = random_prompt(1 + (trial + part) * 5 % 17, kVocab, trial + 50 * part), .max_tokens = 30, .draft_len = 1 + (trial + part) % 6,
+            Job job = {.prompt = random_prompt(1 + (trial + part) * 5 % 17, kVocab, trial + 50 * part), .max_tokens = 30, .draft_len = 3,
                        .temperature = 1, .seed = trial, .drafter = (trial + part) % 3 ? DrafterChoice::ngram : DrafterChoice::lookup, .ngram_max = 2 + trial % 5};
             job.transforms.biases = {{5, 5.0f}, {6, 5.0f}, {7, 5.0f}, {8, 5.0f}}; // few tokens, in no order
             return job.request();
@@ -283,7 +283,11 @@ TEST(DraftersAlone, searches_know_of_all_that_becomes_of_a_text) {
             });
         };
         go_on(4 + trial);
-        ids.push_back(engine->fork_sequence(ids[0], request(2)).value());
+        SequenceRequest of_fork = request(2);
+        of_fork.prompt.clear();
+        auto fork = engine->fork_sequence(ids[0], of_fork);
+        ASSERT_TRUE(fork.ok()) << fork.status().message();
+        ids.push_back(fork.value());
         go_on(4);
         ASSERT_TRUE(engine->scheduler().cancel(ids[1]).ok());
         ASSERT_TRUE(engine->append_sequence(ids[1], request(3)).ok());
