@@ -277,7 +277,9 @@ TEST_F(TextIndex, texts_are_cut_continued_and_copied) {
             kept.resize(1 + random.below(static_cast<uint32_t>(std::min<size_t>(kept.size(), kLongest / 2))));
             story.search = random.below(2) ? gpu::kDrafterNgram : gpu::kDrafterLookup;
             story.ngram_max = 2 + random.below(6);
-            const Tokens more = random_text(kLongest - kept.size(), 2 + random.below(20), 100 * event + slot);
+            Tokens more = random_text(kLongest - kept.size(), 2 + random.below(1000), 100 * event + slot);
+            for (size_t at = 0; at + 12 < more.size() && kept.size() > 6; at += 12) // what only the part that was put in holds
+                std::copy_n(kept.begin() + random.below(static_cast<uint32_t>(kept.size()) - 6), 6, more.begin() + static_cast<std::ptrdiff_t>(at));
             story.text = kept;
             story.text.insert(story.text.end(), more.begin(), more.end());
             story.known = kept.size() + random.below(20);
