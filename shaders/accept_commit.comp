@@ -1,7 +1,13 @@
 // One invocation per batch entry: ends the race, applies stops and limits, moves the slot's state, writes the record.
+// With SEARCHES it also keeps the index of the slot's text, and asks for the searches that may find something.
+// FAULT: test-only builds with a planted error each.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "shared/accept_args.h"
+
+#ifndef FAULT
+#define FAULT 0
+#endif
 
 layout(local_size_x_id = 0) in;
 
@@ -11,8 +17,48 @@ layout(std430, binding = kCommitPlans) readonly buffer Plans { AcceptPlan plans[
 layout(std430, binding = kCommitRoundSlots) readonly buffer RoundSlots { RoundSlot round_slots[]; };
 layout(std430, binding = kCommitTargetRows) readonly buffer TargetRows { Row target_rows[]; };
 layout(std430, binding = kCommitState) buffer State { SlotState state[]; };
-layout(std430, binding = kCommitHistory) writeonly buffer History { uint history[]; };
+layout(std430, binding = kCommitHistory) buffer History { uint history[]; };
 layout(std430, binding = kCommitRecords) writeonly buffer Records { RoundRecord records[]; };
+
+#ifdef SEARCHES
+layout(std430, binding = kCommitCounts) buffer Counts { uint counts[]; };
+layout(std430, binding = kCommitIndex) buffer Index { uint index[]; };
+
+#define INDEX_WORDS args.index_words
+#define HISTORY_STRIDE args.history_stride
+#include "include/text_index.glsl"
+
+// Adds a text's tokens from indexed_len on to the index. Returns false where no search can find something: where what the text ends
+// in is not in its window before. Equal hashes, and times as of a text just read, make it true for nothing now and then.
+bool may_be_found(uint slot, uint indexed_len, uint text_len) {
+    uint n = min(kFirstMatch, search_limit(state[slot].search, state[slot].ngram_max));
+    uint now = index[clock_of(slot)];
+    bool found = false;
+    for (uint end = indexed_len + 1u; end <= text_len; ++end) {
+        ++now;
+        if (end < n) continue;
+        uint at = time_of(slot, end, n);
+        found = now - index[at] < search_window(state[slot].search);
+#if FAULT == 1 // forgets one in eight
+        if ((at & 7u) == 0u) continue;
+#endif
+        index[at] = now;
+    }
+    index[clock_of(slot)] = now;
+    return found;
+}
+
+void ask_for_search(uint b, uint slot, uint indexed_len, uint text_len) {
+    if (state[slot].search == kDrafterNone) return;
+    state[slot].match_len = 0u;
+    if (state[slot].indexed_len == indexed_len) {
+        bool found = may_be_found(slot, indexed_len, text_len);
+        state[slot].indexed_len = text_len;
+        if (!found) return;
+    }
+    counts[kSearchEntries + atomicAdd(counts[kCountsSearch], 1u)] = b;
+}
+#endif
 
 // The race's winner: over the residual when there is one and it has weight, else over the target.
 uint race_winner(uint b) {
@@ -87,4 +133,7 @@ void main() {
     records[b].foretold = foretold;
     records[b].overlap = plans[b].overlap;
     records[b].not_finite = plans[b].not_finite;
+#ifdef SEARCHES
+    if (stop == kStopNone) ask_for_search(b, slot, start + 1u, start + emitted + 1u);
+#endif
 }

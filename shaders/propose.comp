@@ -1,4 +1,5 @@
-// Looks for the next round's drafts in a slot's own text; shared/propose_args.h says which. One workgroup per batch entry.
+// Looks for the next round's drafts in a slot's own text; shared/propose_args.h says which. One workgroup per batch entry that
+// accept_commit asks it for.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "shared/propose_args.h"
@@ -13,6 +14,12 @@ layout(std430, binding = kProposeBatch) readonly buffer Batch { uint batch[]; };
 layout(std430, binding = kProposeState) buffer State { SlotState state[]; };
 layout(std430, binding = kProposeHistory) readonly buffer History { uint history[]; };
 layout(std430, binding = kProposeRecords) writeonly buffer Records { RoundRecord records[]; };
+layout(std430, binding = kProposeCounts) readonly buffer Counts { uint counts[]; };
+layout(std430, binding = kProposeIndex) buffer Index { uint index[]; };
+
+#define INDEX_WORDS args.index_words
+#define HISTORY_STRIDE args.history_stride
+#include "include/text_index.glsl"
 
 // Positions are offsets into the window.
 uint window;     // where it begins in `history`
@@ -97,19 +104,29 @@ uint most_frequent() {
     return history[window + (largest_of_all(found) & 0xffffu)];
 }
 
+// The n-grams of a text's window become known, all of them as if just seen, and what was known of another text is forgotten.
+void read_window(uint slot, uint text_len, uint n, uint now) {
+    for (uint end = text_len - window_len + n + gl_LocalInvocationIndex; end <= text_len; end += kThreads)
+        atomicExchange(index[time_of(slot, end, n)], now);
+}
+
 void main() {
-    uint entry = gl_WorkGroupID.x;
+    uint entry = counts[kSearchEntries + gl_WorkGroupID.x];
     uint slot = batch[entry];
     if (slot == kNoSlot || state[slot].live == 0u || state[slot].search == kDrafterNone) return;
     bool by_ngram = state[slot].search == kDrafterNgram;
     uint text_len = state[slot].target_len + 1u;
     uint max_drafts = min(state[slot].search_len, kMaxDraftLen);
-    uint limit = min(min(state[slot].ngram_max, kMaxPath) - (by_ngram ? 1u : 0u), text_len);
-    window_len = min(text_len, by_ngram ? kNgramWindow : kLookupWindow);
+    uint longest = search_limit(state[slot].search, state[slot].ngram_max);
+    uint limit = min(longest, text_len);
+    window_len = min(text_len, search_window(state[slot].search));
     window = slot * args.history_stride + text_len - window_len;
     table_size = 3u * min(window_len, kNgramWindow) / 2u; // of at most window_len - 1 tokens
 
     uint lane = gl_LocalInvocationIndex;
+    bool is_new = state[slot].indexed_len != text_len;
+    uint now = index[clock_of(slot)] + (is_new ? search_window(state[slot].search) : 0u);
+    if (is_new) read_window(slot, text_len, min(kFirstMatch, longest), now);
     if (lane < limit) tail[lane] = history[window + window_len - limit + lane];
     barrier();
     uint first_match = min(kFirstMatch, limit); // a shorter text matches fewer tokens than it has
@@ -136,6 +153,8 @@ void main() {
         }
     }
     if (lane == 0u) {
+        index[clock_of(slot)] = now;
+        state[slot].indexed_len = text_len;
         state[slot].n_proposed = n_proposed;
         state[slot].match_len = match_len;
         records[entry].match_len = match_len;

@@ -82,5 +82,8 @@ void main() {
         counts[kCountsDraftNext] = draft_splits;
         counts[kCountsDraftNext + 1u] = args.draft_kv_heads;
         counts[kCountsDraftNext + 2u] = args.batch;
+        counts[kCountsSearch] = 0u;
+        counts[kCountsSearch + 1u] = 1u;
+        counts[kCountsSearch + 2u] = 1u;
     }
 }

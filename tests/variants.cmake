@@ -11,6 +11,7 @@ foreach(fault 1 3 6 8 9 10 11 14 18 19 20 26)
   auspex_shader(accept_race.fault${fault} SOURCE accept_race.comp DEFINES FAULT=${fault})
   auspex_shader(accept_race.subgroup.fault${fault} SOURCE accept_race.comp DEFINES FAULT=${fault} SUBGROUP=1)
 endforeach()
+auspex_shader(accept_commit.searches.fault1 SOURCE accept_commit.comp DEFINES FAULT=1 SEARCHES=1) # tests/kernels/text_index_test.cpp
 foreach(op_fault pick.17 vocab_partials.16 vocab_partials.23)
   string(REPLACE "." ";" op_fault ${op_fault})
   list(GET op_fault 0 op)

@@ -10,7 +10,9 @@ namespace auspex {
 void record_accept(Recorder& to, const AcceptBuffers& b, const AcceptShape& shape) {
     const Kernel* test = to.kernel({"accept_test", 8, sizeof(gpu::AcceptTestArgs), false, {to.tuning().lanes}});
     const Kernel* race = to.kernel({"accept_race", 8, sizeof(gpu::AcceptRaceArgs), true, {to.tuning().lanes}});
-    const Kernel* commit = to.kernel({"accept_commit", 7, sizeof(gpu::AcceptCommitArgs), false, {to.tuning().lanes}});
+    const bool searches = shape.index_words > 0;
+    const Kernel* commit = to.kernel({searches ? "accept_commit.searches" : "accept_commit", searches ? 9u : 7u, sizeof(gpu::AcceptCommitArgs), false,
+                                      {to.tuning().lanes}});
     if (!test || !race || !commit) return;
     uint32_t n_chunks = vocab_chunks(shape.vocab);
     uint32_t groups = ceil_div(shape.batch, to.tuning().lanes);
@@ -30,12 +32,15 @@ void record_accept(Recorder& to, const AcceptBuffers& b, const AcceptShape& shap
                          b.race_partials});
         to.cmd.barrier();
     }
-    to.cmd.dispatch(*commit, {groups, 1, 1},
-                    gpu::AcceptCommitArgs{.batch = shape.batch,
-                                          .draft_len = shape.draft_len,
-                                          .n_chunks = n_chunks,
-                                          .history_stride = shape.history_stride},
-                    {b.race_partials, b.plans, b.round_slots, b.target_rows, b.state, b.history, b.records});
+    const gpu::AcceptCommitArgs args = {.batch = shape.batch,
+                                        .draft_len = shape.draft_len,
+                                        .n_chunks = n_chunks,
+                                        .history_stride = shape.history_stride,
+                                        .index_words = shape.index_words};
+    if (searches)
+        to.cmd.dispatch(*commit, {groups, 1, 1}, args,
+                        {b.race_partials, b.plans, b.round_slots, b.target_rows, b.state, b.history, b.records, b.counts, b.index});
+    else to.cmd.dispatch(*commit, {groups, 1, 1}, args, {b.race_partials, b.plans, b.round_slots, b.target_rows, b.state, b.history, b.records});
 }
 
 } // namespace auspex

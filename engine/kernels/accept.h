@@ -17,6 +17,8 @@ struct AcceptBuffers {
     BufferView plans;           // (batch) AcceptPlan
     BufferView race_partials;   // (batch, vocab_chunks(vocab)) RacePartial
     BufferView records;         // (batch) RoundRecord, for the host
+    BufferView counts = {};     // see rows_args.h: of searches; if any are to be asked for
+    BufferView index = {};      // (slots, 1 + index_words) uint, updated
 };
 
 struct AcceptShape {
@@ -26,9 +28,10 @@ struct AcceptShape {
     uint32_t draft_vocab; // ≤ vocab: the draft model has the target's first ids
     uint32_t history_stride;
     bool races = true;  // false: every slot takes the best token of a row, and no logits are read
+    uint32_t index_words = 0; // of a slot's index; 0: no search follows
 };
 
-// Three stages with barriers between them: test, race (if any), commit.
+// Three stages with barriers between them: test, race (if any), commit, which asks for searches (if any).
 void record_accept(Recorder& to, const AcceptBuffers& buffers, const AcceptShape& shape);
 
 } // namespace auspex

@@ -10,8 +10,11 @@ struct ProposeBuffers {
     BufferView state;   // (slots) SlotState
     BufferView history; // (slots, history_stride) uint
     BufferView records; // (batch) RoundRecord: match_len
+    BufferView counts;  // see rows_args.h: which entries
+    BufferView index;   // (slots, 1 + index_words) uint
 };
 
-void record_propose(Recorder& to, const ProposeBuffers& buffers, uint32_t batch, uint32_t history_stride);
+// For the entries that accept_commit asks for.
+void record_propose(Recorder& to, const ProposeBuffers& buffers, uint32_t history_stride);
 
 } // namespace auspex

@@ -12,7 +12,7 @@ struct RoundRows {
     BufferView round_slots; // (batch) RoundSlot
     BufferView target_rows; // (batch, draft_len + 1) Row
     BufferView draft_rows;  // regions of Row, see draft_pass_first_row
-    BufferView counts;      // 9 uint, see rows_args.h
+    BufferView counts;      // counts_words(batch) uint, see rows_args.h
 };
 
 struct RoundRowsShape {

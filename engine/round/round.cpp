@@ -56,11 +56,12 @@ void record_round(Recorder& to, const RoundModels& models, const RoundBuffers& b
 
     to.cmd.begin_region("accept");
     record_acceptance(to, {b.target_logits.view(), b.draft_logits.view(), b.target_choices.view(), b.draft_choices.view(), b.state.view(), b.history.view(),
-                           b.round_slots.view(), b.target_rows.view(), b.plans.view(), b.race_partials.view(), turn.records.view()},
-                      {.batch = batch, .draft_len = draft_len, .vocab = target.config().vocab_size, .draft_vocab = models.draft ? models.draft->config().vocab_size : 0, .history_stride = b.history_stride, .races = form.logits_use == LogitsUse::all});
+                           b.round_slots.view(), b.target_rows.view(), b.plans.view(), b.race_partials.view(), turn.records.view(), b.counts.view(), b.index.view()},
+                      {.batch = batch, .draft_len = draft_len, .vocab = target.config().vocab_size, .draft_vocab = models.draft ? models.draft->config().vocab_size : 0, .history_stride = b.history_stride, .races = form.logits_use == LogitsUse::all,
+                       .index_words = form.searches ? gpu::index_words_for(b.history_stride) : 0});
     if (form.searches) {
         to.cmd.barrier();
-        record_propose(to, {turn.batch.view(), b.state.view(), b.history.view(), turn.records.view()}, batch, b.history_stride);
+        record_propose(to, {turn.batch.view(), b.state.view(), b.history.view(), turn.records.view(), b.counts.view(), b.index.view()}, b.history_stride);
     }
     to.cmd.end_region();
     to.cmd.end_segment();
@@ -95,7 +96,8 @@ Result<RoundBuffers> RoundBuffers::create(MemoryPool& memory, Uploader& uploader
     AUSPEX_TRY(make(b.target_rows, target_rows * sizeof(gpu::Row)));
     // The region size depends on the batch bucket; the largest bucket needs the most.
     AUSPEX_TRY(make(b.draft_rows, gpu::draft_pass_first_row(max_batch, max_draft_len + 1) * sizeof(gpu::Row)));
-    AUSPEX_TRY(make(b.counts, 9 * 4));
+    AUSPEX_TRY(make(b.counts, gpu::counts_words(max_batch) * 4));
+    AUSPEX_TRY(make(b.index, uint64_t(n_slots) * (1 + gpu::index_words_for(history_stride)) * 4));
     const auto logits_bytes = [](uint32_t n_tokens) { return uint64_t{ceil_div(n_tokens, 2u)} * sizeof(gpu::BestToken); }; // f32 logits of a row, or best tokens
     AUSPEX_TRY(make(b.target_logits, target_rows * logits_bytes(vocab)));
     AUSPEX_TRY(make(b.draft_logits, draft_vocab > 0 ? draft_rows * logits_bytes(draft_vocab) : 4));

@@ -18,7 +18,8 @@ struct RoundBuffers {
     Buffer round_slots;     // (batch) RoundSlot
     Buffer target_rows;     // (batch, draft_len + 1) Row
     Buffer draft_rows;      // regions of Row, see draft_pass_first_row
-    Buffer counts;          // 9 uint
+    Buffer counts;          // counts_words(batch) uint
+    Buffer index;           // (slots, 1 + index_words) uint: of searches
     Buffer target_logits;   // (batch, draft_len + 1, vocab) f32, or BestTokens: at most half as many
     Buffer draft_logits;    // (batch, draft_len, draft_vocab) f32, or BestTokens; of engines without a draft model 1 f32
     Buffer biases;          // (slots, kMaxBiases) TokenBias

@@ -2,7 +2,7 @@
 // chooses the row, accept_race draws from that row (exponential race), accept_commit writes slot state and record.
 #ifndef ACCEPT_ARGS_H
 #define ACCEPT_ARGS_H
-#include "slot_state.h"
+#include "propose_args.h"
 SHARED_BEGIN
 
 SHARED_CONST uint kTestTargetLogits = 0u;  // (batch, draft_len + 1, vocab) f32
@@ -53,12 +53,15 @@ SHARED_CONST uint kCommitTargetRows = 3u;
 SHARED_CONST uint kCommitState = 4u;
 SHARED_CONST uint kCommitHistory = 5u; // (slots, history_stride) uint
 SHARED_CONST uint kCommitRecords = 6u; // (batch) RoundRecord, read by the host
+SHARED_CONST uint kCommitCounts = 7u;  // with SEARCHES: see kCountsSearch
+SHARED_CONST uint kCommitIndex = 8u;   // with SEARCHES: (slots, 1 + index_words) uint
 
 struct AcceptCommitArgs {
     uint batch;
     uint draft_len;
     uint n_chunks;
     uint history_stride;
+    uint index_words;
 };
 
 SHARED_END

@@ -10,11 +10,14 @@ SHARED_CONST uint kRowsHistory = 2u;    // (slots, max_context) uint
 SHARED_CONST uint kRowsRoundSlots = 3u; // (batch) RoundSlot
 SHARED_CONST uint kRowsTarget = 4u;     // (batch, draft_len + 1) Row
 SHARED_CONST uint kRowsDraft = 5u;      // regions of Row, see draft_pass_first_row
-SHARED_CONST uint kRowsCounts = 6u;     // 3 × 3 uint: attention grids of target pass, first draft pass, later draft passes
+SHARED_CONST uint kRowsCounts = 6u;     // 3 × 3 uint: attention grids of target pass, first draft pass, later draft passes; then the search's
 
 SHARED_CONST uint kCountsTarget = 0u;
 SHARED_CONST uint kCountsDraftFirst = 3u;
 SHARED_CONST uint kCountsDraftNext = 6u;
+SHARED_CONST uint kCountsSearch = 9u;   // workgroups of propose, none yet
+SHARED_CONST uint kSearchEntries = 12u; // (batch): the batch entry of each, for accept_commit to fill in
+SHARED_FUNCTION uint counts_words(uint batch) { return kSearchEntries + batch; }
 
 struct RowsArgs {
     uint batch;

@@ -56,13 +56,14 @@ struct SlotState {
     uint search;             // kDrafterNgram or kDrafterLookup: after each round propose looks for the next one's drafts
     uint search_len;         // drafts that it looks for
     uint ngram_max;          // tokens of the longest n-gram, or of the longest suffix that lookup compares
+    uint indexed_len;        // tokens of the text that the index of searches knows; 0: it knows another text
     uint match_len;          // tokens of context that `proposed` was found by
     uint n_proposed;
     uint proposed[kMaxPath]; // drafts of the next round, of drafters other than the model
     uint n_stop;
     uint stop_ids[kMaxStopIds];
 };
-SHARED_CONST uint kSlotStateWords = 60u;
+SHARED_CONST uint kSlotStateWords = 61u;
 
 // One word of GPU memory that the host wants changed before the next rows are made.
 SHARED_CONST uint kCommandState = 0u;      // SlotState of `slot`, word `index`

@@ -161,7 +161,7 @@ class RoundTest : public GpuTest {
         rig.round_slots = output<gpu::RoundSlot>(batch);
         rig.target_rows = output<gpu::Row>(n_target);
         rig.draft_rows = output<gpu::Row>(gpu::draft_pass_first_row(batch, rig.draft_len + 1));
-        rig.counts = output<uint32_t>(9);
+        rig.counts = output<uint32_t>(gpu::counts_words(batch));
         rig.target_logits = output<float>(n_target * rig.vocab);
         rig.draft_logits = output<float>(n_draft * rig.draft_vocab);
         rig.partials = output<gpu::VocabChoice>(n_target);

@@ -60,7 +60,15 @@ class Propose : public GpuTest {
         const Buffer batch = upload(order), state = upload(states), tokens = upload(history);
         const Buffer records = output<gpu::RoundRecord>(order.size());
         const auto n = static_cast<uint32_t>(order.size());
-        run([&](Recorder& to) { record_propose(to, {batch.view(), state.view(), tokens.view(), records.view()}, n, static_cast<uint32_t>(stride)); });
+        std::vector<uint32_t> asked(gpu::counts_words(n), kPoison); // for all of them
+        asked[gpu::kCountsSearch] = n;
+        asked[gpu::kCountsSearch + 1] = asked[gpu::kCountsSearch + 2] = 1;
+        for (uint32_t b = 0; b < n; ++b) asked[gpu::kSearchEntries + b] = b;
+        const Buffer counts = upload(asked);
+        const Buffer index = output<uint32_t>(searches.size() * (1 + gpu::index_words_for(static_cast<uint32_t>(stride))));
+        run([&](Recorder& to) {
+            record_propose(to, {batch.view(), state.view(), tokens.view(), records.view(), counts.view(), index.view()}, static_cast<uint32_t>(stride));
+        });
 
         EXPECT_EQ(read<uint32_t>(tokens, history.size()), history);
         const auto after = read<gpu::SlotState>(state, states.size());
@@ -77,6 +85,7 @@ class Propose : public GpuTest {
             proposal.drafts.assign(was.proposed, was.proposed + std::min(was.n_proposed, gpu::kMaxDraftLen));
             proposal.match_len = was.match_len;
             expected.n_proposed = was.n_proposed;
+            expected.indexed_len = was.target_len + 1;
             expected.match_len = expected_records[b].match_len = was.match_len;
             std::copy(proposal.drafts.begin(), proposal.drafts.end(), expected.proposed);
         }

@@ -97,7 +97,7 @@ class Rows : public RowsTest {
         const uint32_t n_draft = gpu::draft_pass_first_row(n, draft_len + 1), n_target = n * (draft_len + 1);
         const Buffer batch_buffer = upload(batch), state = upload(states), history = make_history(kCaseCount);
         const Buffer round_slots = output<gpu::RoundSlot>(n), target = output<gpu::Row>(n_target);
-        const Buffer draft = output<gpu::Row>(n_draft), counts = output<uint32_t>(9);
+        const Buffer draft = output<gpu::Row>(n_draft), counts = output<uint32_t>(gpu::counts_words(n));
         run([&](Recorder& to) {
             record_rows(to,
                         {batch_buffer.view(), state.view(), history.view(), round_slots.view(), target.view(),
@@ -105,7 +105,7 @@ class Rows : public RowsTest {
                         {n, draft_len, kStride, 3, 2, true, kDraftRows});
         });
         return {read<gpu::RoundSlot>(round_slots, n), read<gpu::Row>(target, n_target), read<gpu::Row>(draft, n_draft),
-                read<uint32_t>(counts, 9)};
+                read<uint32_t>(counts, 12)};
     }
 
     void expect_entry(const Made& made, const std::vector<uint32_t>& batch, uint32_t b, uint32_t draft_len) {
@@ -173,7 +173,7 @@ class Rows : public RowsTest {
         };
         const uint32_t target_splits = (target_end + split - 1) / split, draft_splits = (draft_end + split - 1) / split;
         EXPECT_EQ(made.counts, (std::vector<uint32_t>{target_splits, 3, tiles_of(n, draft_len + 1), draft_splits, 2, tiles_of(n, 2),
-                                                      draft_splits, 2, n}));
+                                                      draft_splits, 2, n, 0, 1, 1}));
     }
 };
 

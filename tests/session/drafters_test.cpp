@@ -1,4 +1,5 @@
 // Whoever drafts, the text is that of no drafts: greedy, and sampled where acceptance is coupled.
+#include "reference/ngram.h"
 #include "session/prompts.h"
 
 #include <chrono>
@@ -250,6 +251,57 @@ TEST(DraftersAlone, a_seed_gives_its_text_again_however_late_the_host_reads) {
         }
         EXPECT_GT(n_proposed, 10u) << name_of({drafter});
     }
+}
+
+// What is found behind every round is what the text holds then, whatever was done to it before: forked, cut off with rounds under
+// way and gone on with otherwise.
+TEST(DraftersAlone, searches_know_of_all_that_becomes_of_a_text) {
+    auto engine = make_engine(random_pair(4, false));
+    ASSERT_TRUE(engine);
+    uint32_t n_found = 0, n_nothing = 0;
+    auto check = [&](uint64_t id) {
+        const LiveSequence& sequence = *engine->scheduler().find(id);
+        if (sequence.stop != StopReason::none || sequence.n_generated() == 0) return;
+        const SequenceRequest& request = sequence.request;
+        const auto expected = request.drafter == DrafterChoice::lookup ? reference::propose_lookup(sequence.tokens, request.ngram_max, request.draft_len)
+                                                                       : reference::propose_ngram(sequence.tokens, request.ngram_max, request.draft_len);
+        ASSERT_EQ(sequence.match_len, expected.match_len) << "behind " << show(sequence.tokens);
+        ++(expected.match_len > 0 ? n_found : n_nothing);
+    };
+    for (uint32_t trial = 0; trial < 12; ++trial) {
+        auto request = [&](uint32_t part) {
+            Job job = {.prompt = random_prompt(1 + (trial + part) * 15 % 67, kVocab, trial + 50 * part), .max_tokens = 30, .draft_len = 3,
+                       .temperature = 1, .seed = trial, .drafter = (trial + part) % 3 ? DrafterChoice::ngram : DrafterChoice::lookup, .ngram_max = 2 + trial % 5};
+            job.transforms.biases = {{5, 5.0f}, {6, 5.0f}, {7, 5.0f}, {8, 5.0f}}; // few tokens, in no order
+            for (uint32_t& token : job.prompt) token = 5 + token % 4; // the first matches are within the prompt
+            return job.request();
+        };
+        std::vector<uint64_t> ids = {engine->create_sequence(request(0)).value(), engine->create_sequence(request(1)).value()};
+        auto go_on = [&](uint32_t n_steps) {
+            drive(*engine, [&] {
+                for (uint64_t id : ids) check(id);
+                return n_steps-- == 0 || ::testing::Test::HasFatalFailure();
+            });
+        };
+        go_on(4 + trial);
+        SequenceRequest of_fork = request(2);
+        of_fork.prompt.clear();
+        auto fork = engine->fork_sequence(ids[0], of_fork);
+        ASSERT_TRUE(fork.ok()) << fork.status().message();
+        ids.push_back(fork.value());
+        go_on(4);
+        ASSERT_TRUE(engine->scheduler().cancel(ids[1]).ok());
+        ASSERT_TRUE(engine->append_sequence(ids[1], request(3)).ok());
+        go_on(1000);
+        SequenceRequest nothing_new = request(4);
+        nothing_new.prompt.clear();
+        ASSERT_TRUE(engine->append_sequence(ids[0], nothing_new).ok());
+        go_on(1000);
+        for (uint64_t id : ids) ASSERT_TRUE(engine->scheduler().destroy(id).ok());
+        if (HasFailure()) return;
+    }
+    EXPECT_GT(n_found, 100u);
+    EXPECT_GT(n_nothing, 100u);
 }
 
 // Text that repeats itself, as the bundled model's does on this prompt, is foreseen by looking at it.
