@@ -115,14 +115,15 @@ bool path_exists(const std::string& path) {
 Result<std::unique_ptr<SharedLibrary>> SharedLibrary::open_vulkan_loader() {
 #if defined(__APPLE__)
     constexpr const char* names[] = {"libvulkan.dylib", "libvulkan.1.dylib", "libMoltenVK.dylib"};
+    constexpr const char* missing = "no Vulkan loader: libvulkan.dylib is not installed; install the Vulkan loader and MoltenVK";
 #else
     constexpr const char* names[] = {"libvulkan.so.1", "libvulkan.so"};
+    constexpr const char* missing = "no Vulkan loader: libvulkan.so.1 is not installed; install libvulkan1 and a driver";
 #endif
     for (const char* name : names)
         if (void* handle = dlopen(name, RTLD_NOW | RTLD_LOCAL))
             return std::unique_ptr<SharedLibrary>(new SharedLibrary(handle));
-    return Status(Code::not_found,
-                  std::string("no Vulkan loader: ") + names[0] + " is not installed; install libvulkan1 and a driver");
+    return Status(Code::not_found, missing);
 }
 
 SharedLibrary::~SharedLibrary() {
