@@ -81,7 +81,7 @@ class TextIndex : public GpuTest {
         record_accept(to,
                       {nothing_.view(), nothing_.view(), choices_.view(), nothing_.view(), state_.view(), history_.view(), round_slots_.view(), rows_.view(),
                        plans_.view(), nothing_.view(), records_.view(), counts_.view(), index_.view()},
-                      {.batch = n_slots, .draft_len = kDraftLen, .vocab = 64, .history_stride = stride_, .races = false, .index_words = gpu::index_words_for(stride_)});
+                      {.batch = n_slots, .draft_len = kDraftLen, .vocab = 64, .draft_vocab = 0, .history_stride = stride_, .races = false, .index_words = gpu::index_words_for(stride_)});
         to.cmd.barrier();
         record_propose(to, {batch_.view(), state_.view(), history_.view(), records_.view(), counts_.view(), index_.view()}, stride_);
         recording_->end_segment();
