@@ -1,6 +1,5 @@
 # Compiler settings common to everything we build: warnings are errors where we develop, floating point is not contracted,
-# symbols hidden. GCC 12 sees copies past a string's end where constant strings are joined (GCC bug 105329's kind): its
-# -Wrestrict and -Warray-bounds say nothing true there.
+# symbols hidden. GCC's -Wrestrict says nothing true of joined strings (GCC bug 105329).
 add_library(auspex_warnings INTERFACE)
 if(MSVC)
     target_compile_options(auspex_warnings INTERFACE /W4 $<$<BOOL:${AUSPEX_WARNINGS_ARE_ERRORS}>:/WX> /permissive- /utf-8 /fp:precise)
@@ -8,7 +7,6 @@ if(MSVC)
 else()
     target_compile_options(auspex_warnings INTERFACE
         -Wall -Wextra -Wconversion -Wno-sign-conversion -Wshadow -Wpedantic -Wundef -Wvla -Wno-restrict
-        $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-array-bounds>
         $<$<BOOL:${AUSPEX_WARNINGS_ARE_ERRORS}>:-Werror> -ffp-contract=off
         $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor -Woverloaded-virtual -Wextra-semi>)
 endif()

@@ -1,4 +1,5 @@
-# AUSPEX_LEAK_CHECK: modules stay loaded in every program, so that a leak is known by its module. See tests/lsan.
+# AUSPEX_LEAK_CHECK: modules stay loaded in every program, so that a leak or a race in a driver is known by its module. See tests/lsan
+# and tests/tsan.
 foreach(folder ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/tests)
     get_property(targets DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
     foreach(target IN LISTS targets)

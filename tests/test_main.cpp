@@ -3,11 +3,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <gtest/gtest.h>
+#include <string>
 
 int main(int argc, char** argv) {
     testing::InitGoogleTest(&argc, argv);
     const std::string cache = (std::filesystem::absolute(argv[0]).parent_path() / "../cache").lexically_normal().string();
-    for (const char* name : {"XDG_CACHE_HOME", "MESA_SHADER_CACHE_DIR"}) // of a MESA_SHADER_CACHE_DIR in the environment, too
+    for (const char* name : {"XDG_CACHE_HOME", "MESA_SHADER_CACHE_DIR"}) // the second goes before the first where it is set
 #if defined(_WIN32)
         _putenv_s(name, cache.c_str());
 #else

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
 #include <poll.h>
@@ -39,6 +40,7 @@ bool mount_full_disk([[maybe_unused]] const char* folder) {
     close(file);
     return true;
 #else
+    errno = ENOTSUP;
     return false;
 #endif
 }
@@ -54,7 +56,10 @@ bool mount_full_disk([[maybe_unused]] const char* folder) {
     for (const std::string& argument : arguments)
         words.push_back(const_cast<char*>(argument.c_str()));
     words.push_back(nullptr);
-    if (setting.full_disk != nullptr && !mount_full_disk(setting.full_disk)) _exit(126);
+    if (setting.full_disk != nullptr && !mount_full_disk(setting.full_disk)) {
+        std::perror("mounting a full disk"); // on the program's stderr
+        _exit(126);
+    }
     std::signal(SIGINT, SIG_DFL);
     std::signal(SIGPIPE, SIG_DFL);
     execv(AUSPEX_PROGRAM, words.data());
