@@ -79,9 +79,9 @@ bool in_chain(uint r) { return rows[r].kv_index == rows[r].position; }
         uint element = lane_broadcast(own_k, t * SHARE);                                                               \
         if (CACHE_TYPE == kCacheQ8) {                                                                                  \
             BROADCAST_SCALE(k_scale, t * SHARE, scale)                                                                 \
-            LOAD_CODES(k, element, scale, k, t * PAIRS)                                                                \
+            LOAD_CODES(k, element, scale, k, K_OF(t))                                                                 \
         } else {                                                                                                       \
-            LOAD_PAIRS(k, element, k, t * PAIRS)                                                                       \
+            LOAD_PAIRS(k, element, k, K_OF(t))                                                                         \
         }                                                                                                              \
     }
 #define LOAD_V(t)                                                                                                      \
@@ -94,19 +94,32 @@ bool in_chain(uint r) { return rows[r].kv_index == rows[r].position; }
             LOAD_PAIRS(v, element, v, V_OF(t))                                                                         \
         }                                                                                                              \
     }
-// A GPU asks for the values of a tile with its keys, so that both are on their way at once.
+// A GPU asks for the values of a tile with its keys, so that both are on their way at once, where a lane has registers for all of them.
 #ifdef UNROLLED
-#define V_OF(t) 0u
-#define EARLY_V
-#define LATE_V(t) vec2 v[PAIRS]; LOAD_V(t)
+const bool EARLY_K = true, EARLY_V = false;
 #else
-#define V_OF(t) ((t) * PAIRS)
-#define EARLY_V vec2 v[TILE * PAIRS]; FOR_TILE(LOAD_V)
-#define LATE_V(t)
+const bool EARLY_K = PAIRS <= 2u, EARLY_V = EARLY_K;
 #endif
+#define K_OF(t) (EARLY_K ? (t) * PAIRS : 0u)
+#define V_OF(t) (EARLY_V ? (t) * PAIRS : 0u)
+// A lane's part of the score of query h and key t.
+#define SCORE(t, h, part)                                                                                              \
+    {                                                                                                                  \
+        precise float dot_kq = 0.0;                                                                                    \
+        [[unroll]] for (uint i = 0u; i < PAIRS; ++i) {                                                                 \
+            dot_kq = fma(q[(h) * PAIRS + i].x, k[K_OF(t) + i].x, dot_kq);                                              \
+            dot_kq = fma(q[(h) * PAIRS + i].y, k[K_OF(t) + i].y, dot_kq);                                              \
+        }                                                                                                              \
+        part = owns ? dot_kq : 0.0;                                                                                    \
+    }
+#define LOAD_AND_SCORE_K(t)                                                                                            \
+    {                                                                                                                  \
+        LOAD_K(t)                                                                                                      \
+        [[unroll]] for (uint h = 0u; h < QUERIES; ++h) SCORE(t, h, late_parts[h * TILE + t])                           \
+    }
 #define WEIGH_V(t)                                                                                                     \
     {                                                                                                                  \
-        LATE_V(t)                                                                                                      \
+        if (!EARLY_V) LOAD_V(t)                                                                                        \
         [[unroll]] for (uint h = 0u; h < QUERIES; ++h) {                                                               \
             float weight = lane_broadcast(p[h], t * SHARE);                                                            \
             bool weighs = tile + t < keys_end[h]; /* masked keys are never weighed: their V may be anything */         \
@@ -182,19 +195,22 @@ void attend(uint row0, uint first, uint end) {
             }
         }
 
-        vec2 k[TILE * PAIRS];
-        FOR_TILE(LOAD_K)
-        EARLY_V
+        vec2 k[(EARLY_K ? TILE : 1u) * PAIRS], v[(EARLY_V ? TILE : 1u) * PAIRS];
+        float late_parts[EARLY_K ? 1u : QUERIES * TILE];
+        if (EARLY_K) {
+            FOR_TILE(LOAD_K)
+        } else {
+            FOR_TILE(LOAD_AND_SCORE_K)
+        }
+        if (EARLY_V) {
+            FOR_TILE(LOAD_V)
+        }
         precise float p[QUERIES];
         [[unroll]] for (uint h = 0u; h < QUERIES; ++h) {
             float parts[TILE];
             [[unroll]] for (uint t = 0u; t < TILE; ++t) {
-                precise float dot_kq = 0.0;
-                [[unroll]] for (uint i = 0u; i < PAIRS; ++i) {
-                    dot_kq = fma(q[h * PAIRS + i].x, k[t * PAIRS + i].x, dot_kq);
-                    dot_kq = fma(q[h * PAIRS + i].y, k[t * PAIRS + i].y, dot_kq);
-                }
-                parts[t] = owns ? dot_kq : 0.0;
+                if (EARLY_K) SCORE(t, h, parts[t])
+                else parts[t] = late_parts[h * TILE + t];
             }
             precise float scaled = tile_sums(parts) * args.scale;
             bool valid = tile + own_key < keys_end[h];

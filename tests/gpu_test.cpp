@@ -53,7 +53,7 @@ Tuning tuning_of(Variant variant, const DeviceCaps& caps) {
         return tuning;
     }
     tuning.wide = false;
-    tuning.matvec_ahead = 2;
+    tuning.matvec_ahead = tuning.matvec_many_ahead = 2;
     if (variant == Variant::shuffles) return tuning;
     tuning = without_shuffles(tuning, variant == Variant::lanes_16 ? 16 : variant == Variant::lanes_32 ? 32 : 0);
     tuning.matmul_parts = 0;
@@ -70,12 +70,13 @@ Tuning tuning_of(Variant variant, const DeviceCaps& caps) {
 Tuning without_shuffles(Tuning tuning, uint32_t lanes) {
     tuning.subgroup = tuning.wide = tuning.texels = false;
     tuning.pinned_subgroup_size = 0;
+    tuning.full_subgroups = false;
     if (lanes > 0) tuning.lanes = lanes;
     tuning.matvec_rows = tuning.matvec_quant_rows = {1, 2, 4, 8, 16};
     tuning.matvec_teams = 4;
     tuning.matvec_outs = 2;
     tuning.matvec_many_outs = 4;
-    tuning.matvec_ahead = 4;
+    tuning.matvec_ahead = tuning.matvec_many_ahead = 4;
     tuning.attention_rows = 1;
     tuning.norm_stage = false;
     return tuning;

@@ -54,7 +54,8 @@ BorrowedDevice borrow(const auspex_vulkan_device& host) {
         }
         bool available = host.api_version >= VK_API_VERSION_1_3 ||
                          has_name(host.enabled_extensions, host.enabled_extension_count, "VK_EXT_subgroup_size_control");
-        if (size_control && full && available) device.subgroup_size_control = true;
+        if (full && available) device.full_subgroups = true;
+        if (size_control && device.full_subgroups) device.subgroup_size_control = true;
     }
     if (host.enabled_features) device.shader_int64 = host.enabled_features->features.shaderInt64 == VK_TRUE;
     device.cooperative_matrix = matrix && memory_model && half && host.api_version >= VK_API_VERSION_1_2 &&

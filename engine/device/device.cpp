@@ -74,6 +74,10 @@ std::string why_unusable(const VkFunctions& vk, VkPhysicalDevice physical_device
     vk.GetPhysicalDeviceProperties(physical_device, &properties);
     if (properties.apiVersion < VK_API_VERSION_1_1) return "supports Vulkan below 1.1";
     if (!compute_family(vk, physical_device)) return "has no compute queue";
+    // MoltenVK numbers 1.2.3 as 10203. Older ones give arrays the size of a constant's default: texts would be wrong.
+    if (const uint32_t v = properties.driverVersion; v < 10300 && driver_of(vk, physical_device).driverID == VK_DRIVER_ID_MOLTENVK)
+        return "is driven by MoltenVK " + std::to_string(v / 10000) + "." + std::to_string(v / 100 % 100) + "." + std::to_string(v % 100) +
+               ", which does not heed the constants that shaders' arrays are sized by; 1.3.0 or later is needed";
     if (properties.limits.maxPerStageDescriptorStorageBuffers < kMostBindings)
         return "binds " + std::to_string(properties.limits.maxPerStageDescriptorStorageBuffers) + " storage buffers, " +
                std::to_string(kMostBindings) + " are needed";
@@ -187,19 +191,19 @@ Status Device::make_handle() {
     AUSPEX_TRY_ASSIGN(available, device_extensions(vk, physical_device));
     for (const auto& e : available) { // a device that offers it demands it
         if (std::strcmp(e.extensionName, "VK_KHR_portability_subset") == 0) extensions.push_back("VK_KHR_portability_subset");
-        if (caps.subgroup_size_control && caps.api_version < VK_API_VERSION_1_3 &&
+        if (caps.full_subgroups && caps.api_version < VK_API_VERSION_1_3 &&
             std::strcmp(e.extensionName, "VK_EXT_subgroup_size_control") == 0)
             extensions.push_back("VK_EXT_subgroup_size_control");
     }
     if (caps.matrix) extensions.push_back(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME);
     VkPhysicalDeviceSubgroupSizeControlFeatures size_features = {};
     size_features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES;
-    size_features.subgroupSizeControl = VK_TRUE;
+    size_features.subgroupSizeControl = caps.subgroup_size_control ? VK_TRUE : VK_FALSE;
     size_features.computeFullSubgroups = VK_TRUE;
     VkPhysicalDeviceFeatures2 features = {};
     features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
     features.features.shaderInt64 = caps.shader_int64 ? VK_TRUE : VK_FALSE;
-    features.pNext = caps.subgroup_size_control ? &size_features : nullptr;
+    features.pNext = caps.full_subgroups ? &size_features : nullptr;
     VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrix = {};
     matrix.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR;
     matrix.cooperativeMatrix = VK_TRUE;
@@ -259,6 +263,7 @@ Result<std::unique_ptr<Device>> Device::adopt(const BorrowedDevice& borrowed, co
     AUSPEX_TRY_ASSIGN(probed, probe_caps(vk, borrowed.physical_device, borrowed.queue_family));
     device->caps = std::move(probed);
     device->caps.subgroup_size_control = device->caps.subgroup_size_control && borrowed.subgroup_size_control;
+    device->caps.full_subgroups = device->caps.full_subgroups && (borrowed.full_subgroups || borrowed.subgroup_size_control);
     device->caps.shader_int64 = device->caps.shader_int64 && borrowed.shader_int64;
     if (!borrowed.cooperative_matrix) device->caps.matrix = {};
     return device;

@@ -37,6 +37,7 @@ struct BorrowedDevice {
     uint32_t queue_family = 0;
     uint32_t api_version = VK_API_VERSION_1_1;
     bool subgroup_size_control = false; // feature and full subgroups enabled, extension enabled or core
+    bool full_subgroups = false;        // those alone
     bool shader_int64 = false;          // feature enabled
     bool cooperative_matrix = false;    // extension and feature enabled, Vulkan memory model and f16 arithmetic as well
     std::function<void()> lock_queue, unlock_queue; // both or neither

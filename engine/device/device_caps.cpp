@@ -23,11 +23,11 @@ const char* const kInterestingExtensions[] = {
     "VK_KHR_cooperative_matrix",    "VK_NV_cooperative_matrix2", "VK_KHR_shader_integer_dot_product",
     "VK_EXT_memory_budget",         "VK_KHR_buffer_device_address"};
 
-std::string driver_text(const VkPhysicalDeviceProperties& p, const VkPhysicalDeviceDriverProperties& driver, bool known) {
+std::string driver_text(const VkPhysicalDeviceProperties& p, const VkPhysicalDeviceDriverProperties& driver) {
     std::string version = std::to_string(VK_API_VERSION_MAJOR(p.driverVersion)) + "." +
                           std::to_string(VK_API_VERSION_MINOR(p.driverVersion)) + "." +
                           std::to_string(VK_API_VERSION_PATCH(p.driverVersion));
-    if (!known) return version;
+    if (driver.driverID == 0) return version;
     return std::string(driver.driverName) + " " + (driver.driverInfo[0] ? std::string(driver.driverInfo) : version);
 }
 
@@ -106,6 +106,19 @@ Result<DeviceCaps::MatrixTile> probe_matrix(const VkFunctions& vk, VkPhysicalDev
 }
 } // namespace
 
+VkPhysicalDeviceDriverProperties driver_of(const VkFunctions& vk, VkPhysicalDevice physical_device) {
+    VkPhysicalDeviceDriverProperties driver = {};
+    driver.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES;
+    VkPhysicalDeviceProperties2 properties = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, nullptr, {}};
+    vk.GetPhysicalDeviceProperties2(physical_device, &properties);
+    const auto extensions = device_extensions(vk, physical_device);
+    if (properties.properties.apiVersion < VK_API_VERSION_1_2 && !(extensions.ok() && has_extension(extensions.value(), "VK_KHR_driver_properties")))
+        return driver;
+    properties.pNext = &driver;
+    vk.GetPhysicalDeviceProperties2(physical_device, &properties);
+    return driver;
+}
+
 Result<DeviceCaps> probe_caps(const VkFunctions& vk, VkPhysicalDevice physical_device, uint32_t queue_family) {
     AUSPEX_TRY_ASSIGN(extensions, device_extensions(vk, physical_device));
 
@@ -114,23 +127,16 @@ Result<DeviceCaps> probe_caps(const VkFunctions& vk, VkPhysicalDevice physical_d
     bool core13 = plain.apiVersion >= VK_API_VERSION_1_3;
     bool has_size_control = core13 || has_extension(extensions, "VK_EXT_subgroup_size_control");
     bool has_float16 = plain.apiVersion >= VK_API_VERSION_1_2 || has_extension(extensions, "VK_KHR_shader_float16_int8");
-    bool has_driver = plain.apiVersion >= VK_API_VERSION_1_2 || has_extension(extensions, "VK_KHR_driver_properties");
 
     VkPhysicalDeviceProperties2 properties = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, nullptr, {}};
     VkPhysicalDeviceSubgroupProperties subgroup = {};
     subgroup.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES;
     VkPhysicalDeviceMaintenance3Properties maintenance3 = {};
     maintenance3.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES;
-    VkPhysicalDeviceDriverProperties driver = {};
-    driver.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES;
     VkPhysicalDeviceSubgroupSizeControlProperties size_control = {};
     size_control.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES;
     properties.pNext = &subgroup;
     subgroup.pNext = &maintenance3;
-    if (has_driver) {
-        driver.pNext = maintenance3.pNext;
-        maintenance3.pNext = &driver;
-    }
     if (has_size_control) {
         size_control.pNext = maintenance3.pNext;
         maintenance3.pNext = &size_control;
@@ -152,10 +158,12 @@ Result<DeviceCaps> probe_caps(const VkFunctions& vk, VkPhysicalDevice physical_d
     const VkPhysicalDeviceLimits& limits = plain.limits;
     DeviceCaps caps;
     caps.name = plain.deviceName;
-    caps.driver = driver_text(plain, driver, has_driver);
+    const VkPhysicalDeviceDriverProperties driver = driver_of(vk, physical_device);
+    caps.driver = driver_text(plain, driver);
     caps.type = plain.deviceType;
     caps.vendor_id = plain.vendorID;
-    caps.driver_id = has_driver ? static_cast<uint32_t>(driver.driverID) : 0;
+    caps.driver_id = static_cast<uint32_t>(driver.driverID);
+    caps.driver_version = plain.driverVersion;
     caps.api_version = plain.apiVersion;
     caps.subgroup_size = caps.subgroup_size_min = caps.subgroup_size_max = subgroup.subgroupSize;
     const VkSubgroupFeatureFlags shuffle = VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
@@ -164,7 +172,8 @@ Result<DeviceCaps> probe_caps(const VkFunctions& vk, VkPhysicalDevice physical_d
     if (has_size_control) {
         caps.subgroup_size_min = size_control.minSubgroupSize;
         caps.subgroup_size_max = size_control.maxSubgroupSize;
-        caps.subgroup_size_control = size_features.subgroupSizeControl && size_features.computeFullSubgroups &&
+        caps.full_subgroups = size_features.computeFullSubgroups == VK_TRUE;
+        caps.subgroup_size_control = size_features.subgroupSizeControl && caps.full_subgroups &&
                                      (size_control.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
     }
     caps.shader_int64 = features.features.shaderInt64 == VK_TRUE;

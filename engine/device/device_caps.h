@@ -16,12 +16,14 @@ struct DeviceCaps {
     VkPhysicalDeviceType type = VK_PHYSICAL_DEVICE_TYPE_OTHER;
     uint32_t vendor_id = 0;
     uint32_t driver_id = 0; // VkDriverId, 0 when unknown
+    uint32_t driver_version = 0; // as the driver numbers it; Mesa by VK_MAKE_API_VERSION
     uint32_t api_version = 0;
 
     uint32_t subgroup_size = 0;         // the default one
     uint32_t subgroup_size_min = 0;     // equal to subgroup_size without size control
     uint32_t subgroup_size_max = 0;
     bool subgroup_size_control = false; // enabled: sizes can be pinned and full subgroups required in compute
+    bool full_subgroups = false;        // enabled: they can be required; the smallest and the largest size are the device's own words
     bool subgroup_shuffle = false;      // basic and shuffle operations in compute shaders
 
     bool shader_int64 = false;          // enabled
@@ -60,6 +62,9 @@ Result<std::vector<VkExtensionProperties>> device_extensions(const VkFunctions& 
 
 // Storage buffers that the kernel with the most of them binds; the specification guarantees only 4, devices offer more.
 constexpr uint32_t kMostBindings = 9;
+
+// Who drives a device. Before Vulkan 1.2 and without VK_KHR_driver_properties all zeros.
+VkPhysicalDeviceDriverProperties driver_of(const VkFunctions& vk, VkPhysicalDevice physical_device);
 
 // Every number of `caps` except what depends on enabled features: those are offered, not yet enabled.
 Result<DeviceCaps> probe_caps(const VkFunctions& vk, VkPhysicalDevice physical_device, uint32_t queue_family);

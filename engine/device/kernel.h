@@ -25,7 +25,8 @@ struct KernelDesc {
     uint32_t n_bindings = 0;            // storage buffers
     uint32_t args_bytes = 0;            // push constants, ≤ 128
     std::span<const uint32_t> constants; // specialization constants 0…n-1, at most kMostConstants
-    uint32_t subgroup_size = 0;         // pinned and full; 0: whatever the device does
+    uint32_t subgroup_size = 0;         // pinned; 0: whatever the device does
+    bool full_subgroups = false;        // required
     std::span<const TexelBinding> texels = {};
 };
 

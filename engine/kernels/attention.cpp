@@ -12,8 +12,8 @@ namespace auspex {
 
 namespace {
 // Queries that share what is read of K and V; the ".wide" variants are built with these: shaders/variants.cmake has them.
-uint32_t queries_at_once(const Tuning& tuning, uint32_t n_queries, uint32_t group) {
-    if (!tuning.wide) return group;
+uint32_t queries_at_once(const Tuning& tuning, uint32_t n_queries, uint32_t group, uint32_t head_dim) {
+    if (!tuning.wide) return std::clamp(tuning.attention_dims / head_dim, 1u, group);
     const uint32_t wanted = ceil_div(n_queries, ceil_div(n_queries, 6u));
     for (uint32_t built : {1u, 2u, 3u, 4u})
         if (built >= wanted) return built;
@@ -21,9 +21,9 @@ uint32_t queries_at_once(const Tuning& tuning, uint32_t n_queries, uint32_t grou
 }
 constexpr uint32_t kTeamBytes = 16384; // half of the shared memory of devices that have teams; the rest is for exchanges
 
-// Teams of a workgroup: what each knows of all queries of a row must fit.
-uint32_t teams_of(const Tuning& tuning, const AttentionShape& shape, uint32_t queries) {
-    const uint32_t fitting = kTeamBytes / (queries * (shape.head_dim + 2) * 4);
+// Teams of a workgroup: what each knows of all query heads of a KV head must fit, however many go at once, since teams change bits.
+uint32_t teams_of(const Tuning& tuning, const AttentionShape& shape, uint32_t group) {
+    const uint32_t fitting = kTeamBytes / (group * (shape.head_dim + 2) * 4);
     return std::bit_floor(std::clamp(fitting, 1u, tuning.attention_teams));
 }
 } // namespace
@@ -35,8 +35,8 @@ uint32_t attention_tile_rows(const Tuning& tuning, uint32_t rows_per_slot) {
 void record_attention(Recorder& to, const AttentionShape& shape, BufferView qkv, const AttentionRows& rows, BufferView pages,
                       BufferView k, BufferView v, BufferView partials, uint32_t max_splits, const CombineBuffers* combine) {
     const uint32_t group = shape.n_heads / shape.n_kv_heads, tile_rows = attention_tile_rows(to.tuning(), rows.rows_per_slot);
-    const uint32_t queries = queries_at_once(to.tuning(), tile_rows * group, group);
-    const uint32_t teams = to.tuning().wide ? 1 : teams_of(to.tuning(), shape, queries);
+    const uint32_t queries = queries_at_once(to.tuning(), tile_rows * group, group, shape.head_dim);
+    const uint32_t teams = to.tuning().wide ? 1 : teams_of(to.tuning(), shape, group);
     const Kernel* kernel = to.kernel({"attention",
                                       8,
                                       sizeof(gpu::AttentionArgs),

@@ -61,7 +61,9 @@ KernelLibrary::Variant KernelLibrary::variant_of(const KernelId& id) const {
         variant.constants.resize(gpu::kTexelsConstant); // those between are nobody's
         variant.constants.push_back(tuning_.texels ? 1 : 0);
     }
-    variant.subgroup_size = by_shuffles || id.full_subgroups ? tuning_.pinned_subgroup_size : 0;
+    const bool by_subgroups = by_shuffles || id.full_subgroups;
+    variant.subgroup_size = by_subgroups ? tuning_.pinned_subgroup_size : 0;
+    variant.full_subgroups = by_subgroups && tuning_.full_subgroups;
     variant.key = variant.shader;
     for (uint32_t constant : variant.constants) variant.key += "," + std::to_string(constant);
     return variant;
@@ -87,6 +89,7 @@ Result<std::unique_ptr<KernelLibrary::Begun>> KernelLibrary::begin(const KernelI
                    .args_bytes = id.args_bytes,
                    .constants = begun->variant.constants,
                    .subgroup_size = begun->variant.subgroup_size,
+                   .full_subgroups = begun->variant.full_subgroups,
                    .texels = begun->variant.texels};
     AUSPEX_TRY_ASSIGN(kernel, Kernel::create_uncompiled(*device_, begun->desc));
     begun->kernel = std::make_unique<Kernel>(std::move(kernel));

@@ -71,6 +71,7 @@ class KernelLibrary {
         std::vector<uint32_t> constants;
         std::vector<TexelBinding> texels;
         uint32_t subgroup_size;
+        bool full_subgroups;
     };
     // A kernel on its way: with its layout, not compiled.
     struct Begun {

@@ -2,6 +2,9 @@
 #include "kernels/matvec_family.h"
 #include "shared/texels.h"
 
+#include <algorithm>
+#include <bit>
+
 namespace auspex {
 
 namespace {
@@ -11,12 +14,14 @@ uint32_t wide_outs(bool quant) {
 }
 
 // As many as tuning says, but no more than leave an eighth of a lane's work for nothing, since short rows of blocks give it two or
-// three steps, and than a loop should hold unrolled.
+// three steps, than a loop should hold unrolled, and than compilers hold in registers beside 16 outputs.
 uint32_t steps_ahead(const Tuning& tuning, const Tensor& weight, uint32_t tile, uint32_t outs) {
     constexpr uint32_t kUnrolled = 64; // of an octet, a row and an output
     const uint32_t each = (is_quantized(weight.dtype) ? 4 : 1) * tile * outs;
     const uint32_t own = ceil_div(weight.steps(), tuning.lanes);
-    uint32_t ahead = tuning.wide ? 1 : tuning.matvec_ahead;
+    const uint32_t most = outs < 16 ? ~0u : 2;
+    uint32_t ahead = tuning.wide ? 1 : tile > 2 ? tuning.matvec_many_ahead : tuning.matvec_ahead;
+    ahead = std::min(ahead, most);
     while (ahead > 1 && (8 * ahead * ceil_div(own, ahead) > 9 * own || ahead * each > kUnrolled)) --ahead;
     return ahead;
 }
@@ -34,7 +39,8 @@ MatvecKernel matvec_kernel(Recorder& to, const char* shader, const Tensor& weigh
     const Tuning& tuning = to.tuning();
     const bool quant = is_quantized(weight.dtype);
     const uint32_t tile = matvec_tile_rows(tuning, weight.dtype, n_rows);
-    const uint32_t outs = tuning.wide ? wide_outs(quant) : tile > 2 ? tuning.matvec_many_outs : tuning.matvec_outs;
+    const uint32_t wanted = tile > 2 ? tuning.matvec_many_outs : tuning.matvec_outs;
+    const uint32_t outs = tuning.wide ? wide_outs(quant) : std::min(wanted, std::max(std::bit_floor(tuning.matvec_sums / tile), 1u));
     const uint32_t lanes = tuning.lanes, teams = tuning.matvec_teams;
     const std::string name = std::string(shader) + (quant ? ".quant" : "");
     std::vector<uint32_t> constants = {lanes * teams, lanes, teams, weight.layout(), tile, outs, steps_ahead(tuning, weight, tile, outs)};

@@ -4,17 +4,22 @@
 #include "kernels/cache_args.h"
 #include "shared/prompt_attention_args.h"
 
+#include <algorithm>
+
 namespace auspex {
 
 namespace {
 enum class Tiles { none, shared_memory, matrix_units }; // none: through the row family's kernel
 
+// Of a workgroup that goes without matrix units.
+uint32_t queries_of(const Tuning& tuning, uint32_t head_dim) { return std::min(tuning.prompt_queries, gpu::prompt_queries(head_dim)); }
+
 Tiles tiles_of(const Tuning& tuning, const AttentionShape& shape) {
     const uint32_t group = shape.n_heads / shape.n_kv_heads;
     if (tuning.prompt_by_rows || !tuning.prompt_attention) return Tiles::none;
-    if (tuning.prompts_use_matrices() && shape.cache_dtype == DType::f16 && group <= gpu::kMatrixQueries && tuning.attention_split == gpu::kMatrixKeys)
+    if (tuning.prompts_use_matrices() && tuning.matrix_attention && shape.cache_dtype == DType::f16 && group <= gpu::kMatrixQueries && tuning.attention_split == gpu::kMatrixKeys)
         return Tiles::matrix_units;
-    return group <= gpu::prompt_queries(shape.head_dim) && tuning.attention_split % gpu::kPromptKeys == 0 ? Tiles::shared_memory : Tiles::none;
+    return group <= queries_of(tuning, shape.head_dim) && tuning.attention_split % gpu::kPromptKeys == 0 ? Tiles::shared_memory : Tiles::none;
 }
 } // namespace
 
@@ -22,7 +27,7 @@ uint32_t prompt_tile_rows(const Tuning& tuning, const AttentionShape& shape, uin
     const uint32_t group = shape.n_heads / shape.n_kv_heads;
     switch (tiles_of(tuning, shape)) {
     case Tiles::matrix_units: return gpu::kMatrixQueries / group;
-    case Tiles::shared_memory: return gpu::prompt_queries(shape.head_dim) / group;
+    case Tiles::shared_memory: return queries_of(tuning, shape.head_dim) / group;
     case Tiles::none: break;
     }
     return attention_tile_rows(tuning, rows_per_slot);
@@ -34,7 +39,7 @@ void record_prompt_attention(Recorder& to, const AttentionShape& shape, BufferVi
     const Tiles tiles = tiles_of(tuning, shape);
     if (tiles == Tiles::none) return record_attention(to, shape, qkv, rows, pages, k, v, partials, max_splits);
     const uint32_t group = shape.n_heads / shape.n_kv_heads;
-    KernelId id = {"prompt_attention", 6, sizeof(gpu::AttentionArgs), false, {shape.head_dim, group, cache_type(shape.cache_dtype), gpu::prompt_queries(shape.head_dim)}};
+    KernelId id = {"prompt_attention", 6, sizeof(gpu::AttentionArgs), false, {shape.head_dim, group, cache_type(shape.cache_dtype), queries_of(tuning, shape.head_dim)}};
     if (tiles == Tiles::matrix_units) {
         id.shader = "prompt_attention_matrix";
         id.constants = {4 * tuning.lanes, shape.head_dim, group, tuning.matrix.m, tuning.matrix.n, tuning.matrix.k, tuning.matmul_parts};

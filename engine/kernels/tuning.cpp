@@ -10,7 +10,8 @@
 namespace auspex {
 
 namespace {
-constexpr uint32_t kVendorNvidia = 0x10de;
+constexpr uint32_t kVendorNvidia = 0x10de, kVendorAmd = 0x1002, kVendorIntel = 0x8086;
+constexpr uint32_t kDriverNvidia = VK_DRIVER_ID_NVIDIA_PROPRIETARY; // the other driver of NVIDIA's devices is Mesa's NVK
 
 bool is_llvmpipe(const DeviceCaps& caps) {
     return caps.driver_id == VK_DRIVER_ID_MESA_LLVMPIPE;
@@ -25,18 +26,60 @@ bool may_build(const std::vector<uint32_t>& rows, const std::vector<uint32_t>& b
     return !rows.empty() && ascends && (rows.size() == 1 || rows.front() == 1) &&
            std::all_of(rows.begin(), rows.end(), [&](uint32_t n) { return has(base, n); });
 }
+
+// What every compiler that could be had holds in registers, without spills and with enough subgroups at once to hide what memory takes:
+// tests/compilers/CENSUS.md. A size that is left out for one compiler's sake says so here.
+void choose_gpu_sizes(const DeviceCaps& caps, Tuning& tuning) {
+    // Memory-bound: padding rows is free, few variants. With one step at a time a matrix of 3072 outputs has 1.5 MB of loads
+    // in flight, and memory that gives 3 TB/s after 0.7 µs wants 2 MB.
+    tuning.matvec_rows = tuning.matvec_quant_rows = {1, 2, 4, 8};
+    tuning.matvec_teams = 4;
+    tuning.matvec_outs = 2;
+    tuning.matvec_ahead = 4;
+    // A lane reads its part of x for every row: 8 rows and 2 outputs are 9 bytes of the L1 cache for each byte of bf16, with 4 outputs 5.
+    // But with 4, or with two steps at once, 8 rows of blocks leave AMD's devices 4 subgroups of 16, or spill.
+    tuning.matvec_many_outs = 2;
+    tuning.matvec_many_ahead = 1;
+    switch (caps.vendor_id) {
+    case kVendorNvidia: // NVK holds 16 rows of plain formats with 2 outputs, of blocks it spills them; NVIDIA's own driver has not been seen
+        tuning.matvec_rows.push_back(16);
+        if (caps.driver_id == kDriverNvidia) tuning.matvec_quant_rows.push_back(16);
+        break;
+    case kVendorAmd: // GCN has 256 registers a lane at one subgroup of ten: with 4 steps of two rows there are 2
+        if (caps.subgroup_size_min == 64) tuning.matvec_ahead = 2;
+        // ACO of Mesa 22 gives RDNA3 144 registers, too few for three heads of 128 dimensions; later ones 256.
+        if (caps.driver_id == VK_DRIVER_ID_MESA_RADV && caps.driver_version < VK_MAKE_API_VERSION(0, 23, 0, 0)) tuning.attention_dims = 256;
+        break;
+    case kVendorIntel: // a lane of 8 has 128 registers, and so has one of 16 from Xe2 on; 8 rows of blocks spill with every choice
+        tuning.matvec_quant_rows.pop_back();
+        tuning.matvec_sums = 8;
+        tuning.attention_dims = 128;
+        tuning.prompt_queries = 32;
+        // Sums of a subgroup fill half of a thread's registers: 2 KiB, 4 from Xe2 on. Those of attention would fill all of them.
+        tuning.matrix_rows = tuning.lanes <= 8 ? 16 : 32;
+        tuning.matrix_outs = 32;
+        tuning.matrix_attention = false;
+        break;
+    default: break;
+    }
+}
 } // namespace
 
 Tuning choose_tuning(const DeviceCaps& caps, DType cache_dtype) {
     Tuning tuning;
-    // One subgroup size for every kernel, or none: shuffles need to know it. NVIDIA and llvmpipe have one size.
-    bool one_size = caps.subgroup_size_control || caps.vendor_id == kVendorNvidia || is_llvmpipe(caps);
+    // One subgroup size for every kernel, or none: shuffles need to know it. NVIDIA and llvmpipe have one size; AMD's GCN lets nobody
+    // choose, and says that its smallest is its largest.
+    const bool has_one = caps.vendor_id == kVendorNvidia || is_llvmpipe(caps);
+    const bool says_one = caps.full_subgroups && caps.subgroup_size_min == caps.subgroup_size_max;
     uint32_t lanes = caps.subgroup_size;
     if (caps.subgroup_size_control && caps.subgroup_size_min <= 32 && 32 <= caps.subgroup_size_max) lanes = 32;
+    // Intel's registers are a thread's: the fewer lanes share them, the more each has.
+    if (caps.subgroup_size_control && caps.vendor_id == kVendorIntel) lanes = caps.subgroup_size_min;
     bool power_of_two = lanes >= 8 && lanes <= 64 && (lanes & (lanes - 1)) == 0;
-    tuning.subgroup = caps.subgroup_shuffle && one_size && power_of_two;
+    tuning.subgroup = caps.subgroup_shuffle && (caps.subgroup_size_control || has_one || says_one) && power_of_two;
     tuning.lanes = tuning.subgroup ? lanes : 32;
     tuning.pinned_subgroup_size = tuning.subgroup && caps.subgroup_size_control ? lanes : 0;
+    tuning.full_subgroups = tuning.pinned_subgroup_size > 0 || (tuning.subgroup && !has_one);
 
     // lavapipe waits for the device to be idle before it tells a query's result.
     tuning.copies_times = is_llvmpipe(caps);
@@ -61,32 +104,45 @@ Tuning choose_tuning(const DeviceCaps& caps, DType cache_dtype) {
         tuning.matrix_rows = tuning.matrix_outs = 16; // each product is hundreds of instructions
         tuning.vocab_threads = 8; // a barrier costs per subgroup
     } else {
-        // Memory-bound: padding rows is free, few variants. With one step at a time a matrix of 3072 outputs has 1.5 MB of loads
-        // in flight, and memory that gives 3 TB/s after 0.7 µs wants 2 MB.
-        tuning.matvec_rows = tuning.matvec_quant_rows = {1, 2, 4, 8, 16};
-        tuning.matvec_teams = 4;
+        choose_gpu_sizes(caps, tuning);
         // A tile of 8 keys is three loads behind each other and twenty exchanges: 16 of them in turn would take longer than a layer's weights.
         if (caps.max_shared_memory_bytes >= 32768) tuning.attention_teams = std::bit_floor(std::clamp(caps.max_workgroup_invocations / tuning.lanes, 1u, 8u));
-        tuning.matvec_outs = 2;
-        tuning.matvec_ahead = 4;
-        // A lane reads its part of x for every row: 8 rows and 2 outputs are 9 bytes of the L1 cache for each byte of bf16, with 4 outputs 5.
-        tuning.matvec_many_outs = 4;
     }
     // Shared memory gives fewer floats than there are multipliers; halves are twice as many.
-    tuning.matmul_parts = caps.shader_float16 && cache_dtype != DType::f32 ? 1 : 0;
-    // The matrix kernel has four subgroups of a known size.
-    if (caps.matrix && tuning.subgroup && caps.max_shared_memory_bytes >= 32768 && caps.max_workgroup_invocations >= 4 * tuning.lanes) {
-        tuning.matmul_parts = cache_dtype == DType::f32 ? 2 : 1;
-        tuning.matrix = caps.matrix;
-    }
+    tuning.matmul_parts = cache_dtype != DType::f32 ? 1 : 0;
+    if (!times_matrices(caps)) tuning = with_matrices(tuning, caps);
+    if (!tuning.matrix && !caps.shader_float16) tuning.matmul_parts = 0;
     tuning.prompt_attention = caps.max_shared_memory_bytes >= 32768;
     tuning.matvec_teams = std::min(tuning.matvec_teams, std::max(caps.max_workgroup_invocations / tuning.lanes, 1u));
     while (tuning.vocab_threads > caps.max_workgroup_invocations) tuning.vocab_threads /= 2;
     return tuning;
 }
 
+bool times_matrices(const DeviceCaps& caps) {
+    return caps.vendor_id == kVendorIntel; // Mesa 25.0 claims units for Tiger Lake, which emulates them
+}
+
+Tuning with_matrices(Tuning tuning, const DeviceCaps& caps) {
+    // The kernel has four subgroups of a known size.
+    if (!caps.matrix || !tuning.subgroup || caps.max_shared_memory_bytes < 32768 || caps.max_workgroup_invocations < 4 * tuning.lanes) return tuning;
+    tuning.matmul_parts = tuning.matmul_parts == 0 ? 2 : 1; // what f32 products become has to be as good
+    tuning.matrix = caps.matrix;
+    return tuning;
+}
+
+Tuning without_matrices(const Tuning& tuning, const DeviceCaps& caps) {
+    Tuning without = tuning;
+    without.matrix = {};
+    without.matmul_parts = tuning.matmul_parts == 1 && caps.shader_float16 ? 1 : 0; // two parts were as good as f32
+    return without;
+}
+
 std::vector<uint32_t> outs_choices() {
     return {2, 4, 8, 16};
+}
+
+std::vector<uint32_t> many_outs_choices() {
+    return {2, 4, 8};
 }
 
 std::vector<uint32_t> ahead_choices() {
@@ -125,6 +181,7 @@ std::vector<MatrixTile> matrix_tile_choices(const Tuning& base, const DeviceCaps
     if (!base.prompts_use_matrices()) return {};
     // More rows or outputs read less of shared memory for a product; fewer make more workgroups of a short prompt.
     std::vector<MatrixTile> choices = {{32, 32}, {32, 64}, {64, 32}, {64, 64}};
+    if (caps.vendor_id == kVendorIntel) choices = base.lanes <= 8 ? std::vector<MatrixTile>{{16, 16}, {16, 32}} : std::vector<MatrixTile>{{16, 32}, {32, 32}};
     std::erase_if(choices, [&](MatrixTile tile) {
         Tuning tuning = base;
         tuning.matrix_rows = tile.rows;
@@ -137,7 +194,9 @@ std::vector<MatrixTile> matrix_tile_choices(const Tuning& base, const DeviceCaps
 
 bool may_choose(const Tuning& tuning, const Tuning& base, const DeviceCaps& caps) {
     const MatrixTile tile = {tuning.matrix_rows, tuning.matrix_outs};
-    Tuning rest = tuning; // with base's choices
+    const Tuning matrices = times_matrices(caps) ? with_matrices(base, caps) : base;
+    const bool takes_matrices = tuning.matrix != base.matrix && tuning.matrix == matrices.matrix;
+    Tuning rest = takes_matrices ? without_matrices(tuning, caps) : tuning; // with base's choices
     rest.wide = base.wide;
     rest.texels = base.texels;
     rest.norm_stage = base.norm_stage;
@@ -145,6 +204,7 @@ bool may_choose(const Tuning& tuning, const Tuning& base, const DeviceCaps& caps
     rest.matvec_outs = base.matvec_outs;
     rest.matvec_many_outs = base.matvec_many_outs;
     rest.matvec_ahead = base.matvec_ahead;
+    rest.matvec_many_ahead = base.matvec_many_ahead;
     rest.matvec_rows = base.matvec_rows;
     rest.matvec_quant_rows = base.matvec_quant_rows;
     rest.vocab_threads = base.vocab_threads;
@@ -154,12 +214,13 @@ bool may_choose(const Tuning& tuning, const Tuning& base, const DeviceCaps& caps
     return rest == base && (base.wide || !tuning.wide) && (base.wide || !tuning.texels) &&
            (tuning.matvec_teams == base.matvec_teams || has(teams_choices(base, caps), tuning.matvec_teams)) &&
            (tuning.matvec_outs == base.matvec_outs || has(outs_choices(), tuning.matvec_outs)) &&
-           (tuning.matvec_many_outs == base.matvec_many_outs || has(outs_choices(), tuning.matvec_many_outs)) &&
+           (tuning.matvec_many_outs == base.matvec_many_outs || has(many_outs_choices(), tuning.matvec_many_outs)) &&
            (tuning.matvec_ahead == base.matvec_ahead || has(ahead_choices(), tuning.matvec_ahead)) &&
+           (tuning.matvec_many_ahead == base.matvec_many_ahead || has(ahead_choices(), tuning.matvec_many_ahead)) &&
            may_build(tuning.matvec_rows, base.matvec_rows) && may_build(tuning.matvec_quant_rows, base.matvec_quant_rows) &&
            (tuning.vocab_threads == base.vocab_threads || has(vocab_threads_choices(caps), tuning.vocab_threads)) &&
            (tuning.attention_rows == base.attention_rows || has(attention_rows_choices(), tuning.attention_rows)) &&
-           (tile == MatrixTile{base.matrix_rows, base.matrix_outs} || has(matrix_tile_choices(base, caps), tile));
+           (tile == MatrixTile{base.matrix_rows, base.matrix_outs} || has(matrix_tile_choices(takes_matrices ? matrices : base, caps), tile));
 }
 
 std::string Tuning::sizes() const {
@@ -170,7 +231,7 @@ std::string Tuning::sizes() const {
     };
     const std::string outs = std::to_string(matvec_outs) + " or " + std::to_string(matvec_many_outs) + " outputs";
     const std::string loops = wide ? (texels ? "wide, by texels" : "wide")
-                                   : outs + " x " + std::to_string(matvec_teams) + " teams, " + std::to_string(matvec_ahead) + " steps at once";
+                                   : outs + " x " + std::to_string(matvec_teams) + " teams, " + std::to_string(matvec_ahead) + " or " + std::to_string(matvec_many_ahead) + " steps at once";
     const std::string blocks = matvec_rows == matvec_quant_rows ? "" : "; of blocks" + list(matvec_quant_rows);
     return loops + (norm_stage ? "; norms as stages" : "; norms within") + "; rows" + list(matvec_rows) + blocks + "; vocabulary by " +
            std::to_string(vocab_threads) + "; attention by " + std::to_string(attention_rows) + (attention_rows == 1 ? " row" : " rows") +
@@ -181,7 +242,7 @@ std::string Tuning::numerics_id() const {
     std::string id = "n1-l" + std::to_string(lanes) + "-s" + std::to_string(attention_split);
     if (attention_teams > 1) id += "-t" + std::to_string(attention_teams);
     if (prompt_by_rows) return id + "-r";
-    if (prompt_attention) id += matrix ? "-pm" : "-p";
+    if (prompt_attention) id += matrix && matrix_attention ? "-pm" : prompt_queries < 64 ? "-p" + std::to_string(prompt_queries) : "-p";
     if (matmul_parts > 0) id += matrix ? "-m" + std::to_string(matmul_parts) : "-h";
     return id;
 }

@@ -18,23 +18,29 @@ struct Tuning {
     bool prompt_by_rows = false;    // prompts go through the row family: CPUs have no use for another tile shape
     DeviceCaps::MatrixTile matrix;  // of the matrix units that prompts use; 0: none
     uint32_t matmul_parts = 0;      // f16 parts of an activation in prompts' products: 1, or 2 on matrix units, as good as f32; 0: f32 itself
+    bool matrix_attention = true;   // prompts' attention uses them, too
     bool prompt_attention = false;  // of prompts by tiles of rows, where prompts do not go by rows; on matrix units if there are any
+    uint32_t prompt_queries = 64;   // … queries of a workgroup without matrix units, a power of two, at most
 
     // Bit-neutral.
     bool attention_combines = true;           // the last workgroup of attention joins the splits: no stage of its own
     bool norm_stage = false;                  // norms are stages of their own instead of in every workgroup that reads their rows
     bool subgroup = false;                    // reductions by shuffles; lanes is the pinned subgroup size
     uint32_t pinned_subgroup_size = 0;        // 0: the device has one size, or shared memory is used
+    bool full_subgroups = false;              // those of kernels with shuffles are required to be full
     bool wide = false;                        // the ".wide" variants: shuffles, 64-bit fetches, unrolled at build time
     bool texels = false;                      // those fetch from texel buffers instead, 128 bits at a time
     bool tiles_weights = false;               // weights lie in tiles (shared/weight_format.h), in the order in which those read
     uint32_t matvec_teams = 1;                // teams of lanes per workgroup
     uint32_t matvec_outs = 4;                 // outputs per team, a power of two, of passes of one or two rows
     uint32_t matvec_many_outs = 4;            // … of more rows
+    uint32_t matvec_sums = 64;                // rows times outputs of a team at once, at most, but one output: what registers hold
     uint32_t matvec_ahead = 1;                // steps of a weight row that a lane asks for before it uses the first, at most; not where `wide`
+    uint32_t matvec_many_ahead = 1;           // … in passes of more than two rows
     std::vector<uint32_t> matvec_rows;        // row counts built, ascending; larger passes run in tiles of the last
     std::vector<uint32_t> matvec_quant_rows;  // … for quantised weights
     uint32_t attention_rows = 1;              // rows of a slot that share what attention reads of K and V, at most
+    uint32_t attention_dims = ~0u;            // dimensions of the query heads that do so at once, at most, or one head; not where `wide`
     uint32_t vocab_threads = 256;             // invocations per workgroup of what only counts or compares logits: 8 to 256
     bool translates_at_dispatch = false;      // the driver finishes a shader when it is first dispatched, and keeps it on disk (kernels/translator.h)
     bool copies_times = false;                // timestamps of turns come by memory: asking for them waits for what is in flight
@@ -60,8 +66,17 @@ struct MatrixTile {
 // matrix_outs for weights of so many f16 parts: halved until their slabs fit into a device's shared memory.
 uint32_t matrix_outs_of(const Tuning& tuning, uint32_t weight_parts, const DeviceCaps& caps);
 
+// Whether prompts use this device's matrix units only after timing has shown that to be faster: its driver may claim units that it
+// lacks. It is the one choice of timing that changes bits; it is made where it can be kept, and stays.
+bool times_matrices(const DeviceCaps& caps);
+// Prompts by the device's matrix units, where it has any that the kernels can use.
+Tuning with_matrices(Tuning tuning, const DeviceCaps& caps);
+// As the device would run prompts if it had no matrix units.
+Tuning without_matrices(const Tuning& tuning, const DeviceCaps& caps);
+
 // What timing may choose from, ascending. Everything that is not here follows from caps.
-std::vector<uint32_t> outs_choices();
+std::vector<uint32_t> outs_choices();      // of one or two rows; with 16 of them, lanes ask for two steps at most
+std::vector<uint32_t> many_outs_choices(); // of more: no compiler holds 16 outputs of 8 rows in registers
 std::vector<uint32_t> ahead_choices();
 std::vector<uint32_t> teams_choices(const Tuning& base, const DeviceCaps& caps);
 std::vector<uint32_t> vocab_threads_choices(const DeviceCaps& caps);

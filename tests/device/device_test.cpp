@@ -101,6 +101,37 @@ TEST(DeviceCreate, NoComputeQueue) {
     EXPECT_NE(status.message().find("has no compute queue"), std::string::npos) << status.message();
 }
 
+// Before 1.3.0 it compiled arrays for the defaults of the constants that size them.
+TEST(DeviceCreate, MoltenVKOfOld) {
+    static PFN_vkGetPhysicalDeviceProperties real;
+    static PFN_vkGetPhysicalDeviceProperties2 real2;
+    static uint32_t version;
+    const VkHook hook = [](VkFunctions& vk) {
+        if (!vk.GetPhysicalDeviceProperties || vk.CreateBuffer) return;
+        real = vk.GetPhysicalDeviceProperties;
+        real2 = vk.GetPhysicalDeviceProperties2;
+        vk.GetPhysicalDeviceProperties = [](VkPhysicalDevice device, VkPhysicalDeviceProperties* out) {
+            real(device, out);
+            out->driverVersion = version;
+        };
+        vk.GetPhysicalDeviceProperties2 = [](VkPhysicalDevice device, VkPhysicalDeviceProperties2* out) {
+            real2(device, out);
+            for (auto* next = static_cast<VkBaseOutStructure*>(out->pNext); next; next = next->pNext)
+                if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES)
+                    reinterpret_cast<VkPhysicalDeviceDriverProperties*>(next)->driverID = VK_DRIVER_ID_MOLTENVK;
+        };
+    };
+    for (uint32_t old : {10106u, 10209u, 10299u}) {
+        version = old;
+        const Status status = create_with(hook);
+        EXPECT_EQ(status.code(), Code::no_device);
+        EXPECT_NE(status.message().find("MoltenVK 1." + std::to_string(old / 100 % 100) + "." + std::to_string(old % 100)), std::string::npos) << status.message();
+        EXPECT_NE(status.message().find("1.3.0 or later"), std::string::npos) << status.message();
+    }
+    version = 10300;
+    EXPECT_TRUE(create_with(hook).ok());
+}
+
 TEST(DeviceCreate, Vulkan10Only) {
     static PFN_vkGetPhysicalDeviceProperties real;
     const Status status = create_with([](VkFunctions& vk) {
@@ -164,6 +195,7 @@ class AdoptTest : public GpuTest {
         borrowed.queue = device().queue;
         borrowed.queue_family = device().queue_family;
         borrowed.subgroup_size_control = device().caps.subgroup_size_control;
+        borrowed.full_subgroups = device().caps.full_subgroups;
         borrowed.shader_int64 = device().caps.shader_int64;
         borrowed.cooperative_matrix = bool(device().caps.matrix);
         return borrowed;
@@ -245,10 +277,11 @@ TEST_F(AdoptTest, GivesWhatACreatedDeviceGivesAndLocksOnlyToSubmit) {
 
 TEST_F(AdoptTest, UsesNoFeatureThatIsNotNamed) {
     BorrowedDevice plain = lend();
-    plain.subgroup_size_control = plain.shader_int64 = plain.cooperative_matrix = false;
+    plain.subgroup_size_control = plain.full_subgroups = plain.shader_int64 = plain.cooperative_matrix = false;
     auto adopted = Device::adopt(plain, Logger{});
     ASSERT_TRUE(adopted.ok());
     EXPECT_FALSE(adopted.value()->caps.subgroup_size_control);
+    EXPECT_FALSE(adopted.value()->caps.full_subgroups);
     EXPECT_FALSE(adopted.value()->caps.shader_int64);
     EXPECT_FALSE(adopted.value()->caps.matrix);
     EXPECT_EQ(adopted.value()->caps.name, device().caps.name);

@@ -217,7 +217,7 @@ TEST_F(MatvecRows, do_not_depend_on_how_many_steps_are_asked_for_at_once) {
                 SCOPED_TRACE(std::string(dtype_name(dtype)) + ", " + std::to_string(n_rows) + " rows, " + std::to_string(ahead) + " at once");
                 Tuning tuning = kernels(Variant::shuffles).tuning();
                 tuning.matvec_outs = tuning.matvec_many_outs = 2; // few, or it would ask for fewer steps
-                tuning.matvec_ahead = ahead;
+                tuning.matvec_ahead = tuning.matvec_many_ahead = ahead;
                 auto library = KernelLibrary::create(device(), tuning, "");
                 ASSERT_TRUE(library.ok());
                 const std::vector<float> y = multiply(*library.value(), kMatvec, weight, x);

@@ -52,6 +52,67 @@ TEST(Tuning, sends_prompts_to_the_best_units_a_device_has) {
     EXPECT_EQ(choose_tuning(caps).numerics_id(), "n1-l32-s128-r");
 }
 
+// The subgroups of each maker's devices, as their drivers describe them.
+TEST(Tuning, takes_the_subgroups_that_suit_a_compiler) {
+    DeviceCaps intel = desktop_gpu();
+    intel.vendor_id = 0x8086;
+    intel.full_subgroups = true;
+    intel.subgroup_size_max = 32;
+    for (uint32_t least : {8u, 16u}) { // before Xe2, and from it
+        intel.subgroup_size_min = least;
+        const Tuning tuning = choose_tuning(intel);
+        EXPECT_EQ(tuning.lanes, least);
+        EXPECT_EQ(tuning.pinned_subgroup_size, least);
+        EXPECT_NE(tuning.numerics_id().find("-l" + std::to_string(least) + "-"), std::string::npos);
+    }
+
+    DeviceCaps gcn = desktop_gpu();
+    gcn.vendor_id = 0x1002;
+    gcn.matrix = {};
+    gcn.subgroup_size = gcn.subgroup_size_min = gcn.subgroup_size_max = 64;
+    gcn.subgroup_size_control = false; // nobody may choose
+    gcn.full_subgroups = true;
+    const Tuning tuning = choose_tuning(gcn);
+    EXPECT_TRUE(tuning.subgroup);
+    EXPECT_EQ(tuning.lanes, 64u);
+    EXPECT_EQ(tuning.pinned_subgroup_size, 0u);
+    EXPECT_TRUE(tuning.full_subgroups);
+    gcn.full_subgroups = false; // smallest and largest only repeat the default
+    EXPECT_FALSE(choose_tuning(gcn).subgroup);
+    gcn.full_subgroups = true;
+    gcn.subgroup_size_max = 128;
+    EXPECT_FALSE(choose_tuning(gcn).subgroup);
+}
+
+// 16 rows where a compiler is known to hold them, or is not known.
+TEST(Tuning, builds_tiles_that_fit_into_registers) {
+    DeviceCaps caps = desktop_gpu();
+    const std::vector<uint32_t> to_8 = {1, 2, 4, 8}, to_16 = {1, 2, 4, 8, 16};
+    caps.driver_id = VK_DRIVER_ID_NVIDIA_PROPRIETARY;
+    EXPECT_EQ(choose_tuning(caps).matvec_rows, to_16);
+    EXPECT_EQ(choose_tuning(caps).matvec_quant_rows, to_16);
+    caps.driver_id = 23; // NVK
+    EXPECT_EQ(choose_tuning(caps).matvec_rows, to_16);
+    EXPECT_EQ(choose_tuning(caps).matvec_quant_rows, to_8);
+    for (uint32_t vendor : {0x1002u, 0x8086u, 0x5143u}) {
+        caps.vendor_id = vendor;
+        EXPECT_LE(choose_tuning(caps).matvec_rows.back(), 8u);
+        EXPECT_LE(choose_tuning(caps).matvec_quant_rows.back(), 8u);
+    }
+}
+
+TEST(Tuning, does_without_matrix_units_as_if_there_were_none) {
+    DeviceCaps caps = desktop_gpu();
+    for (bool float16 : {false, true})
+        for (DType cache : {DType::f16, DType::f32, DType::q8_0}) {
+            caps.shader_float16 = float16;
+            caps.matrix = {16, 16, 16};
+            const Tuning without = without_matrices(choose_tuning(caps, cache), caps);
+            caps.matrix = {};
+            EXPECT_EQ(without, choose_tuning(caps, cache)) << float16 << ", " << static_cast<int>(cache);
+        }
+}
+
 // Bytes of slabs of 32 k, padded to 40 halves, of a workgroup's rows and outputs, and of four tiles of sums.
 uint32_t shared_bytes(uint32_t x_parts, uint32_t weight_parts, uint32_t rows, uint32_t outs, uint32_t results) {
     return x_parts * 2 * rows * 80 + weight_parts * 2 * outs * 80 + 4 * results * 4;

@@ -143,7 +143,7 @@ TEST(Devices, bit_neutral_knobs_are) {
         tuning.matvec_teams = 3;
         tuning.matvec_outs = 2;
         tuning.matvec_many_outs = 4;
-        tuning.matvec_ahead = 3;
+        tuning.matvec_ahead = tuning.matvec_many_ahead = 3;
     };
     auto engine = make_engine(desc);
     ASSERT_TRUE(engine);

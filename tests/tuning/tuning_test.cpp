@@ -152,7 +152,7 @@ TEST(Tuning, choices_change_no_bit) {
     ASSERT_TRUE(untuned);
     const Story expected = tell(*untuned, 0);
     expect_same(*untuned, tell(*untuned, 3), expected);
-    for (const json& choice : {json{{"wide", false}, {"outs", 16}, {"many_outs", 4}, {"teams", 2}, {"ahead", 4}, {"rows", {1, 8}}, {"vocab_threads", 64}, {"attention_rows", 2}},
+    for (const json& choice : {json{{"wide", false}, {"outs", 16}, {"many_outs", 4}, {"teams", 2}, {"ahead", 4}, {"many_ahead", 2}, {"rows", {1, 8}}, {"vocab_threads", 64}, {"attention_rows", 2}},
                                json{{"texels", untuned->tuning().wide && !untuned->tuning().texels}, {"norm_stage", !untuned->tuning().norm_stage}, {"outs", untuned->tuning().matvec_outs},
                                     {"rows", {1, 2, 8}}, {"block_rows", {1, 8}}, {"attention_rows", 1}}}) {
         Folder folder("choice");
@@ -318,6 +318,22 @@ TEST(Tuning, what_would_take_long_is_left_out) {
     }
 }
 
+// A comparison that the clock has cut short says so, and has compiled no more than what makes its weights.
+TEST(Tuning, no_kernel_is_begun_after_the_time_is_up) {
+    auto device = Device::create({.device = "", .hook = {}}, warnings_to_stderr());
+    ASSERT_TRUE(device.ok()) << device.status().message();
+    auto kernels = KernelLibrary::create(*device.value(), choose_tuning(device.value()->caps), "");
+    ASSERT_TRUE(kernels.ok()) << kernels.status().message();
+    const DType formats[] = {DType::f32};
+    auto late = compare_row_counts(*device.value(), *kernels.value(), formats, now_ns());
+    ASSERT_TRUE(late.ok()) << late.status().message();
+    EXPECT_FALSE(late.value().is_complete);
+    EXPECT_LE(kernels.value()->n_kernels(), 1u);
+    auto in_time = compare_row_counts(*device.value(), *kernels.value(), formats);
+    ASSERT_TRUE(in_time.ok()) << in_time.status().message();
+    EXPECT_TRUE(in_time.value().is_complete && in_time.value().agree);
+}
+
 TEST(Tuning, nothing_is_measured_unasked_on_cpus_or_where_it_is_off) {
     Folder folder("off");
     EngineDesc cpu = pair(folder.path.string(), TuningMode::automatic);
@@ -364,9 +380,11 @@ TEST(Tuning, hostile_files_are_ignored) {
     std::vector<uint32_t> long_list(1000, 1);
     const std::pair<const char*, std::vector<json>> wrong[] = {
         {"outs", {0, 1, 3, 32, -4, 4.5, 1e300, "4", nullptr, json::array({4}), 4294967300u}},
-        {"many_outs", {0, 1, 3, 32, -4, "4", nullptr}},
+        {"many_outs", {0, 1, 3, 16, 32, -4, "4", nullptr}},
         {"teams", {0, 3, 16, 1u << 20, -1, "1", true}},
         {"ahead", {0, 3, 8, 1u << 20, -1, 1.5, "2", nullptr}},
+        {"many_ahead", {0, 3, 8, -1, "2", nullptr}},
+        {"matrices", {1, "false", nullptr, true}}, // no CPU's prompts go through them
         {"vocab_threads", {0, 7, 512, -8, 1.5, nullptr}},
         {"attention_rows", {0, 3, 16, -1, 1.5, "1", nullptr}},
         {"matrix_rows", {0, 1, 48, 128, -32, 1.5, "32", nullptr}},
@@ -426,12 +444,14 @@ TEST(Tuning, only_bit_neutral_sizes_may_be_chosen) {
         return may_choose(tuning, base, caps);
     };
     EXPECT_TRUE(may([](Tuning& t) { t.matvec_outs = 16; }));
-    EXPECT_TRUE(may([](Tuning& t) { t.matvec_many_outs = 16; }));
-    EXPECT_FALSE(may([](Tuning& t) { t.matvec_many_outs = 32; }));
-    EXPECT_TRUE(may([](Tuning& t) { t.matvec_rows = {1, 16}; }));
+    EXPECT_TRUE(may([](Tuning& t) { t.matvec_many_outs = 8; }));
+    EXPECT_FALSE(may([](Tuning& t) { t.matvec_many_outs = 16; })) << "no compiler holds them";
+    EXPECT_TRUE(may([](Tuning& t) { t.matvec_rows = {1, 8}; }));
     EXPECT_TRUE(may([](Tuning& t) { t.norm_stage = !t.norm_stage; }));
     EXPECT_TRUE(may([](Tuning& t) { t.matvec_ahead = 1; }));
     EXPECT_FALSE(may([](Tuning& t) { t.matvec_ahead = 8; }));
+    EXPECT_TRUE(may([](Tuning& t) { t.matvec_many_ahead = 4; }));
+    EXPECT_FALSE(may([](Tuning& t) { t.matvec_many_ahead = 3; }));
     EXPECT_FALSE(may([](Tuning& t) { t.matvec_teams = 8; })) << "256 invocations";
     EXPECT_FALSE(may([](Tuning& t) { t.vocab_threads = 256; }));
     EXPECT_FALSE(may([](Tuning& t) { t.lanes = 16; }));
@@ -475,6 +495,43 @@ TEST(Tuning, every_choice_of_tiles_is_kept_where_it_fits) {
     caps.max_shared_memory_bytes = 32768;
     EXPECT_TRUE(is_kept({64, 32}));
     EXPECT_FALSE(is_kept({64, 64}));
+}
+
+// Intel's drivers may claim units that the machine lacks: prompts do without until timing has chosen them, which is then kept.
+TEST(Tuning, matrix_units_of_intel_are_a_choice_that_is_kept) {
+    Folder folder("intel");
+    const TuningStore store(folder.path.string());
+    DeviceCaps caps;
+    caps.type = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
+    caps.vendor_id = 0x8086;
+    caps.subgroup_size = caps.subgroup_size_max = 32;
+    caps.subgroup_size_min = 8;
+    caps.subgroup_size_control = caps.subgroup_shuffle = caps.full_subgroups = caps.shader_float16 = true;
+    caps.max_workgroup_invocations = caps.max_workgroup_size_x = 1024;
+    caps.max_shared_memory_bytes = 65536;
+    caps.matrix = {8, 8, 16};
+    const TuningKey key = {"device", "driver", "shaders", "bf16", "numerics"};
+    for (DType cache : {DType::f16, DType::f32}) {
+        const Tuning base = choose_tuning(caps, cache);
+        EXPECT_FALSE(base.prompts_use_matrices());
+        Tuning chosen = with_matrices(base, caps);
+        EXPECT_TRUE(chosen.prompts_use_matrices());
+        EXPECT_EQ(chosen.matmul_parts, cache == DType::f32 ? 2u : 1u);
+        EXPECT_NE(chosen.numerics_id(), base.numerics_id());
+        EXPECT_EQ(without_matrices(chosen, caps), base);
+        for (MatrixTile tile : matrix_tile_choices(chosen, caps)) {
+            EXPECT_LE(tile.rows * tile.outs * 4, 2048u) << "half of a thread's registers";
+            chosen.matrix_rows = tile.rows;
+            chosen.matrix_outs = tile.outs;
+            EXPECT_TRUE(store.save(key, {chosen, true, true}, {}));
+            const auto stored = store.load(key, base, caps, {});
+            ASSERT_TRUE(stored);
+            EXPECT_EQ(stored->tuning, chosen);
+        }
+        DeviceCaps other = caps; // by whom they are no choice
+        other.vendor_id = 0x10de;
+        EXPECT_FALSE(may_choose(without_matrices(choose_tuning(other, cache), other), choose_tuning(other, cache), other));
+    }
 }
 
 // On a device without matrix units the tiled kernel stands in for them: the check knows no difference.

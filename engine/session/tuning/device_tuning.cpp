@@ -106,8 +106,7 @@ Status check_matrix_units(Device& device, KernelLibrary& kernels, const TuningRe
     if (error <= kMostPromptError) return ok_status(); // not NaN either
     log(LogLevel::warning, device.caps.name + ": products on its matrix units are off by " + std::to_string(error) + " (squared, relative), expected below " +
                                std::to_string(kMostPromptError) + "; prompts do without them");
-    tuning.matmul_parts = 0;
-    tuning.matrix = {};
+    tuning = without_matrices(tuning, device.caps);
     return ok_status();
 }
 
@@ -137,6 +136,11 @@ Result<DeviceTuning> tune_device(Device& device, const Tuning& by_caps, KernelLi
             result.rows = stored->rows_agree ? RowCounts::agree : RowCounts::differ;
             result.is_timed = stored->is_timed;
             result.is_from_store = result.is_kept = true;
+            if (result.tuning.prompts_use_matrices() && !base.prompts_use_matrices()) { // not checked yet
+                AUSPEX_TRY_ASSIGN(chosen, KernelLibrary::create(device, result.tuning, ""));
+                if (request.adjust_kernels) request.adjust_kernels(*chosen);
+                AUSPEX_TRY(check_matrix_units(device, *chosen, request, result.tuning, log));
+            }
             tell_rows();
             return result;
         }
@@ -158,7 +162,11 @@ Result<DeviceTuning> tune_device(Device& device, const Tuning& by_caps, KernelLi
         }
     }
     if (may_keep) log(LogLevel::info, device.caps.name + ": measuring this device, once for these formats (" + key.formats + ")");
-    AUSPEX_TRY_ASSIGN(compared, compare_row_counts(device, kernels, formats));
+    AUSPEX_TRY_ASSIGN(compared, compare_row_counts(device, kernels, formats, is_full ? ~0ull : begin + static_cast<uint64_t>(limit_ms * 1e6)));
+    if (!compared.is_complete) {
+        log(LogLevel::info, device.caps.name + ": row counts were not compared to the end, nor sizes timed: that takes longer than a start may; `auspex tune` does it");
+        return result;
+    }
     result.rows = compared.agree ? RowCounts::agree : RowCounts::differ;
     result.difference = compared.difference;
     if (!compared.agree) AUSPEX_TRY(pad_everything(device, formats, request, result.tuning));
@@ -170,6 +178,7 @@ Result<DeviceTuning> tune_device(Device& device, const Tuning& by_caps, KernelLi
         TimingRequest timing = {.matrices = timed_matrices(request, device.caps),
                                 .vocab = request.target->config().vocab_size,
                                 .attention = timed_attention(*request.target),
+                                .may_take_matrices = may_keep && times_matrices(device.caps),
                                 .deadline_ns = (is_full ? now_ns() : begin) + static_cast<uint64_t>(limit_ms * 1e6),
                                 .kernels = &kernels,
                                 .adjust_kernels = request.adjust_kernels,
@@ -186,7 +195,7 @@ Result<DeviceTuning> tune_device(Device& device, const Tuning& by_caps, KernelLi
         AUSPEX_TRY_ASSIGN(again, compare_row_counts(device, *chosen, formats));
         if (again.agree && result.tuning.prompts_use_matrices()) {
             AUSPEX_TRY_ASSIGN(error, prompt_kernel_error(device, *chosen, formats[0]));
-            if (!(error <= kMostPromptError)) again = {false, "products on matrix units"};
+            if (!(error <= kMostPromptError)) again = {.agree = false, .difference = "products on matrix units", .is_complete = true};
         }
         if (!again.agree) {
             log(LogLevel::warning, device.caps.name + ": with the fastest sizes " + again.difference + " differ; they are not used");

@@ -10,12 +10,15 @@
 #include "kernels/random_fill.h"
 #include "kernels/split_halves.h"
 #include "kernels/truncate.h"
+#include "session/tuning/row_comparison.h"
 #include "shared/slot_state.h"
 #include "shared/truncate_args.h"
 #include "tensor/upload.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -83,6 +86,7 @@ class KnobTimer {
     Status random(const Tuning& base, Tensor& tensor, uint64_t seed, float spread);
     bool late() const { return now_ns() > request_.deadline_ns; }
     Result<KernelLibrary*> library(const Tuning& tuning);
+    // Infinite when the deadline came before its kernels were there.
     Result<double> least_ms(const Tuning& tuning, const std::function<void(Recorder&)>& record, uint32_t repetitions = kRepetitions);
     std::vector<const Matrix*> all() const;
     Result<double> matvec_ms(const Tuning& tuning, std::span<const Matrix* const> matrices, uint32_t n_rows); // one after the other
@@ -95,10 +99,11 @@ class KnobTimer {
     Result<double> prompt_ms(const Tuning& tuning);    // kPromptRows rows by every matrix, on matrix units
     Status choose_one(const std::string& knob, const std::vector<uint32_t>& candidates, uint32_t was, const std::function<std::string(uint32_t)>& name,
                       const Change& change, Result<double> (KnobTimer::*measure)(const Tuning&));
+    Status choose_matrix_units(const Tuning& base);
     Status choose_matrix_tile(const Tuning& base);
     Status choose_rows(bool quant);
     void advance() {
-        if (request_.progress) request_.progress(std::min(1.0f, static_cast<float>(++knobs_done_) / 12.0f));
+        if (request_.progress) request_.progress(std::min(1.0f, static_cast<float>(++knobs_done_) / 14.0f));
     }
 
     Device& device_;
@@ -175,11 +180,11 @@ Status KnobTimer::prepare_matrices(const Tuning& base) {
         AUSPEX_TRY(zeroed(matrix.y, uint64_t(kMostRows) * shape.rows * 4));
         AUSPEX_TRY(zeroed(matrix.norm, width * 4ull));
         AUSPEX_TRY(zeroed(matrix.normed, matrix.x.size()));
-        prompt_x_bytes = std::max(prompt_x_bytes, kPromptRows * halves_bytes(width));
+        prompt_x_bytes = std::max({prompt_x_bytes, kPromptRows * halves_bytes(width), uint64_t(kPromptRows) * width * 4}); // halves or f32
         prompt_y_bytes = std::max(prompt_y_bytes, uint64_t(kPromptRows) * shape.rows * 4);
         matrices_.push_back(std::move(matrix));
     }
-    if (!matrix_tile_choices(base, device_.caps).empty() && !matrices_.empty()) {
+    if ((request_.may_take_matrices || base.prompts_use_matrices()) && !matrices_.empty()) {
         AUSPEX_TRY(zeroed(prompt_x_, prompt_x_bytes));
         AUSPEX_TRY(zeroed(prompt_y_, prompt_y_bytes));
     }
@@ -236,6 +241,8 @@ Status KnobTimer::prepare_attention(const Tuning& base) {
 
 Result<double> KnobTimer::least_ms(const Tuning& tuning, const std::function<void(Recorder&)>& record, uint32_t repetitions) {
     AUSPEX_TRY_ASSIGN(kernels, library(tuning));
+    AUSPEX_TRY_ASSIGN(in_time, build_until(*kernels, record, request_.deadline_ns));
+    if (!in_time) return std::numeric_limits<double>::infinity();
     AUSPEX_TRY_ASSIGN(recording, Recording::create(device_, repetitions + 1));
     Recorder to = {*recording, *kernels};
     recording->begin_segment("time");
@@ -352,6 +359,10 @@ Status KnobTimer::choose_one(const std::string& knob, const std::vector<uint32_t
             break;
         }
         AUSPEX_TRY_ASSIGN(ms, (this->*measure)(tuned(candidate)));
+        if (std::isinf(ms)) {
+            result_.complete = false;
+            break;
+        }
         ms_of(candidate) = ms;
         if (candidate != was && ms < ms_of(was) * kWins && (!best || ms < ms_of(*best))) best = candidate;
     }
@@ -367,6 +378,13 @@ Status KnobTimer::choose_one(const std::string& knob, const std::vector<uint32_t
     result_.tuning = tuned(*best);
     for (size_t i = first; i < result_.times.size(); ++i) result_.times[i].is_chosen = candidates[i - first] == *best;
     return ok_status();
+}
+
+Status KnobTimer::choose_matrix_units(const Tuning& base) {
+    if (!request_.may_take_matrices || base.prompts_use_matrices() || matrices_.empty()) return ok_status();
+    if (!with_matrices(base, device_.caps).prompts_use_matrices()) return ok_status();
+    return choose_one("matrix units", {0, 1}, 0, [](uint32_t on) { return std::string(on ? "yes" : "no"); },
+                      [&](Tuning& t, uint32_t on) { if (on) t = with_matrices(t, device_.caps); }, &KnobTimer::prompt_ms);
 }
 
 Status KnobTimer::choose_matrix_tile(const Tuning& base) {
@@ -399,8 +417,9 @@ Status KnobTimer::choose_rows(bool quant) {
     for (uint32_t n : rows) result_.times.push_back({rows_knob(measured[0]->copies[0].dtype, n), "built", -1, true, true});
     while (rounds.size() < kRowRounds) {
         std::vector<double> ms;
-        while (ms.size() < rows.size() && !late()) {
+        while (ms.size() < rows.size() && !late()) { // larger tiles last
             AUSPEX_TRY_ASSIGN(now, matvec_ms(all, measured, rows[ms.size()]));
+            if (std::isinf(now)) break;
             double& least = result_.times[first + ms.size()].ms;
             least = least < 0 ? now : std::min(least, now);
             ms.push_back(now);
@@ -449,10 +468,12 @@ Result<TimedKnobs> KnobTimer::choose(const Tuning& base, bool keep_rows) {
     if (!result_.tuning.wide) {
         AUSPEX_TRY(choose_one("outputs per team", with(outs_choices(), base.matvec_outs), base.matvec_outs, number,
                               [](Tuning& t, uint32_t n) { t.matvec_outs = n; }, &KnobTimer::plain_ms));
-        AUSPEX_TRY(choose_one("of several rows", with(outs_choices(), base.matvec_many_outs), base.matvec_many_outs, number,
-                              [](Tuning& t, uint32_t n) { t.matvec_many_outs = n; }, &KnobTimer::verify_ms));
         AUSPEX_TRY(choose_one("steps at once", with(ahead_choices(), base.matvec_ahead), base.matvec_ahead, number,
-                              [](Tuning& t, uint32_t n) { t.matvec_ahead = n; }, &KnobTimer::score_ms));
+                              [](Tuning& t, uint32_t n) { t.matvec_ahead = n; }, &KnobTimer::plain_ms));
+        AUSPEX_TRY(choose_one("outputs of several rows", with(many_outs_choices(), base.matvec_many_outs), base.matvec_many_outs, number,
+                              [](Tuning& t, uint32_t n) { t.matvec_many_outs = n; }, &KnobTimer::verify_ms));
+        AUSPEX_TRY(choose_one("steps of several rows", with(ahead_choices(), base.matvec_many_ahead), base.matvec_many_ahead, number,
+                              [](Tuning& t, uint32_t n) { t.matvec_many_ahead = n; }, &KnobTimer::verify_ms));
         AUSPEX_TRY(choose_one("teams per workgroup", with(teams_choices(base, device_.caps), base.matvec_teams), base.matvec_teams, number,
                               [](Tuning& t, uint32_t n) { t.matvec_teams = n; }, &KnobTimer::score_ms));
     }
@@ -464,7 +485,8 @@ Result<TimedKnobs> KnobTimer::choose(const Tuning& base, bool keep_rows) {
     if (request_.attention.n_heads > 0)
         AUSPEX_TRY(choose_one("attention rows", with(attention_rows_choices(), base.attention_rows), base.attention_rows, number,
                               [](Tuning& t, uint32_t n) { t.attention_rows = n; }, &KnobTimer::attention_ms));
-    AUSPEX_TRY(choose_matrix_tile(base));
+    AUSPEX_TRY(choose_matrix_units(base));
+    AUSPEX_TRY(choose_matrix_tile(result_.tuning));
     if (!keep_rows) {
         AUSPEX_TRY(choose_rows(false));
         AUSPEX_TRY(choose_rows(true));

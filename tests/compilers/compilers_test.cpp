@@ -1,0 +1,103 @@
+// What the compilers of GPUs make of every kernel with the sizes that such a device gets by default: it compiles, nothing is spilled,
+// and no kernel leaves fewer subgroups at once than the table here says. RADV has a device without hardware, up to Mesa 25.0.
+#include "compilers/census.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <gtest/gtest.h>
+
+namespace auspex::test {
+namespace {
+
+// Subgroups of a SIMD at once, at least: of passes of one or two rows, of everything; as RADV 22.3.6 reports them, of 10 (VEGA10),
+// 16 or 20 of 32 lanes.
+struct Family {
+    const char* name;
+    uint64_t few_rows, all;
+};
+constexpr Family kFamilies[] = {{"VEGA10", 3, 2}, {"NAVI21", 6, 6}, {"GFX1100", 6, 6}};
+
+// Mesa's drivers by their file's first word; empty: not installed.
+std::string driver_file(const std::string& stem) {
+    const std::filesystem::path folder = "/usr/share/vulkan/icd.d";
+    std::error_code none;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
+        const std::string name = entry.path().filename().string();
+        if (name.starts_with(stem + "_icd.") && name.find("i686") == std::string::npos) return entry.path().string();
+    }
+    return "";
+}
+
+void use_null_device(const Family& family, const std::string& driver) {
+    setenv("VK_ICD_FILENAMES", driver.c_str(), 1);
+    unsetenv("VK_DRIVER_FILES"); // goes first where it is set
+    setenv("RADV_FORCE_FAMILY", family.name, 1);
+    setenv("NODEVICE_SELECT", "1", 1);
+    setenv("MESA_SHADER_CACHE_DISABLE", "true", 1); // what is found there has no statistics
+}
+
+bool is_of_few_rows(const std::string& constants) {
+    return constants.find("ROWS=1 ") != std::string::npos || constants.find("ROWS=2 ") != std::string::npos;
+}
+
+// Empty: the compiler holds the kernel as it should.
+std::string fault_of(const CompiledKernel& k, const Family& family) {
+    const std::string constants = named_constants(k);
+    const uint64_t budget = is_of_few_rows(constants) ? family.few_rows : family.all;
+    if (!k.failed && k.spills() == 0 && k.scratch() == 0 && k.occupancy() >= budget) return "";
+    return k.name + " " + constants + (k.failed ? " does not compile" : "") + ": " + std::to_string(k.registers()) + " registers, " + std::to_string(k.spills()) +
+           " spilled, " + std::to_string(k.scratch()) + " bytes of scratch, " + std::to_string(k.occupancy()) + " subgroups at once, expected none, none, " +
+           std::to_string(budget);
+}
+
+class Compilers : public testing::TestWithParam<Family> {};
+
+// The kernels of a workload; none where this machine cannot ask that compiler, and then it says why.
+std::vector<CompiledKernel> kernels_of(const Family& family, const Workload& workload, std::string& why_not, const std::function<void(Tuning&)>& adjust = {}) {
+    const std::string driver = driver_file("radeon");
+    if (driver.empty()) {
+        why_not = "AMD's compiler was not asked: RADV (mesa-vulkan-drivers) is not installed";
+        return {};
+    }
+    use_null_device(family, driver);
+    auto census = take_census(workload, adjust);
+    if (!census.ok() && census.status().code() == Code::no_device) {
+        why_not = std::string("AMD's compiler was not asked: this RADV has no ") + family.name + " without hardware (" + census.status().message() + ")";
+        return {};
+    }
+    EXPECT_TRUE(census.ok()) << workload.name << ": " << census.status().message();
+    if (!census.ok()) return {};
+    if (census.value().caps.driver.find("Mesa 22.3.") == std::string::npos) {
+        why_not = "AMD's compiler was not asked: the table is of Mesa 22.3, this is " + census.value().caps.driver;
+        return {};
+    }
+    return std::move(census.value().kernels);
+}
+
+TEST_P(Compilers, hold_every_kernel_in_registers) {
+    size_t n_kernels = 0;
+    for (size_t i = 0; i < 3; ++i) { // the bundled pair, 1B q4_0, 3B bf16
+        const Workload& workload = workloads()[i];
+        std::string why_not;
+        for (const CompiledKernel& kernel : kernels_of(GetParam(), workload, why_not)) {
+            const std::string fault = fault_of(kernel, GetParam());
+            EXPECT_EQ(fault, "") << GetParam().name << ", " << workload.name;
+            n_kernels += 1;
+        }
+        if (!why_not.empty()) GTEST_SKIP() << why_not;
+    }
+    EXPECT_GT(n_kernels, 140u) << "a walk that leaves kernels out finds no fault in them";
+}
+
+TEST_P(Compilers, sizes_that_do_not_fit_are_seen) {
+    std::string why_not;
+    const auto kernels = kernels_of(GetParam(), workloads()[1], why_not, [](Tuning& tuning) { tuning.matvec_many_outs = tuning.matvec_many_ahead = 4; });
+    if (!why_not.empty()) GTEST_SKIP() << why_not;
+    EXPECT_TRUE(std::any_of(kernels.begin(), kernels.end(), [&](const CompiledKernel& kernel) { return !fault_of(kernel, GetParam()).empty(); }));
+}
+
+INSTANTIATE_TEST_SUITE_P(radv, Compilers, testing::ValuesIn(kFamilies), [](const auto& one) { return std::string(one.param.name); });
+
+} // namespace
+} // namespace auspex::test
