@@ -120,7 +120,7 @@ std::string named_constants(const CompiledKernel& kernel) {
     auto [found, is_new] = known.try_emplace(source);
     if (is_new) {
         std::set<std::filesystem::path> seen;
-        read_constants(std::filesystem::path(AUSPEX_SHADERS) / (source + ".comp"), found->second, seen);
+        for (const char* folder : {"", "matrix"}) read_constants(std::filesystem::path(AUSPEX_SHADERS) / folder / (source + ".comp"), found->second, seen);
     }
     std::string text;
     for (uint32_t i = 0; i < kernel.constants.size(); ++i) {
