@@ -1,5 +1,6 @@
 // A table of what a compiler makes of every kernel that generation takes, in Markdown on stdout.
-//   compiler_census [WORKLOAD…] [SIZE=VALUE…]    WORKLOAD: see census.cpp; none: all. SIZE: lanes, rows, block_rows (1,2,4), outs,
+//   compiler_census [--summary] [WORKLOAD…] [SIZE=VALUE…]
+//                                                --summary: a row per workload. WORKLOAD: see census.cpp; none: all. SIZE: lanes, rows, block_rows (1,2,4), outs,
 //                                                many_outs, ahead, many_ahead, teams, attention_dims, prompt_queries: instead of the device's
 // The environment names the driver: VK_ICD_FILENAMES, RADV_FORCE_FAMILY, or LD_PRELOAD of a shim (see tests/compilers/README.md).
 #include "compilers/census.h"
@@ -54,11 +55,28 @@ void print(const Workload& workload, Census census) {
     std::printf("\n");
 }
 
+// | device | driver | workload | numerics | kernels | spilling | fewest waves | CPU s |
+void print_row(const Workload& workload, const Census& census) {
+    uint64_t n_spilling = 0;
+    const CompiledKernel* fewest = nullptr;
+    for (const CompiledKernel& k : census.kernels) {
+        n_spilling += k.failed || k.spills() > 0 || k.scratch() > 0 ? 1 : 0;
+        if (k.occupancy() != ~0ull && (!fewest || k.occupancy() < fewest->occupancy())) fewest = &k;
+    }
+    std::printf("| %s | %s | %s | %s | %zu | %llu | %s | %.1f |\n", census.caps.name.c_str(), census.caps.driver.c_str(), workload.name, census.numerics.c_str(),
+                census.kernels.size(), static_cast<unsigned long long>(n_spilling),
+                fewest ? (std::to_string(fewest->occupancy()) + ": " + fewest->name + " " + named_constants(*fewest)).c_str() : "–", census.compile_ms * 1e-3);
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
     std::vector<std::string> wanted, sizes;
-    for (int i = 1; i < argc; ++i) (std::strchr(argv[i], '=') ? sizes : wanted).push_back(argv[i]);
+    bool summary = false;
+    for (int i = 1; i < argc; ++i) {
+        if (std::strcmp(argv[i], "--summary") == 0) summary = true;
+        else (std::strchr(argv[i], '=') ? sizes : wanted).push_back(argv[i]);
+    }
     for (const Workload& workload : workloads()) {
         if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), workload.name) == wanted.end()) continue;
         bool known = true;
@@ -69,6 +87,7 @@ int main(int argc, char** argv) {
             std::fprintf(stderr, "compiler_census: %s: %s\n", workload.name, known ? census.status().message().c_str() : "a size is not known");
             return 1;
         }
-        print(workload, std::move(census).value());
+        if (summary) print_row(workload, census.value());
+        else print(workload, std::move(census).value());
     }
 }
