@@ -12,7 +12,7 @@ namespace {
 enum class Tiles { none, shared_memory, matrix_units }; // none: through the row family's kernel
 
 // Of a workgroup that goes without matrix units.
-uint32_t queries_of(const Tuning& tuning, uint32_t head_dim) { return std::min(tuning.prompt_queries, gpu::prompt_queries(head_dim)); }
+uint32_t queries_of(const Tuning& tuning, uint32_t head_dim) { return std::min(tuning.prompt_dims / head_dim, gpu::prompt_queries(head_dim)); }
 
 Tiles tiles_of(const Tuning& tuning, const AttentionShape& shape) {
     const uint32_t group = shape.n_heads / shape.n_kv_heads;

@@ -54,7 +54,7 @@ void choose_gpu_sizes(const DeviceCaps& caps, Tuning& tuning) {
         tuning.matvec_quant_rows.pop_back();
         tuning.matvec_sums = 8;
         tuning.attention_dims = 128;
-        tuning.prompt_queries = 32;
+        tuning.prompt_dims = 2048;
         // Sums of a subgroup fill half of a thread's registers: 2 KiB, 4 from Xe2 on. Those of attention would fill all of them.
         tuning.matrix_rows = tuning.lanes <= 8 ? 16 : 32;
         tuning.matrix_outs = 32;
@@ -242,7 +242,7 @@ std::string Tuning::numerics_id() const {
     std::string id = "n1-l" + std::to_string(lanes) + "-s" + std::to_string(attention_split);
     if (attention_teams > 1) id += "-t" + std::to_string(attention_teams);
     if (prompt_by_rows) return id + "-r";
-    if (prompt_attention) id += matrix && matrix_attention ? "-pm" : prompt_queries < 64 ? "-p" + std::to_string(prompt_queries) : "-p";
+    if (prompt_attention) id += matrix && matrix_attention ? "-pm" : prompt_dims < 4096 ? "-p" + std::to_string(prompt_dims) : "-p";
     if (matmul_parts > 0) id += matrix ? "-m" + std::to_string(matmul_parts) : "-h";
     return id;
 }

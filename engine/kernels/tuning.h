@@ -20,7 +20,7 @@ struct Tuning {
     uint32_t matmul_parts = 0;      // f16 parts of an activation in prompts' products: 1, or 2 on matrix units, as good as f32; 0: f32 itself
     bool matrix_attention = true;   // prompts' attention uses them, too
     bool prompt_attention = false;  // of prompts by tiles of rows, where prompts do not go by rows; on matrix units if there are any
-    uint32_t prompt_queries = 64;   // … queries of a workgroup without matrix units, a power of two, at most
+    uint32_t prompt_dims = 4096;    // … dimensions of a workgroup's queries without matrix units, at most: a power of two, 2048 or more
 
     // Bit-neutral.
     bool attention_combines = true;           // the last workgroup of attention joins the splits: no stage of its own

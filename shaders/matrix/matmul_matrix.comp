@@ -54,6 +54,7 @@ shared float results[4u * M * N];               // (subgroup, row, output)
 
 // A slab is so many items, which invocations take in turns: 8 k of a part of a row of x; OCTETS of a step of a row of weights.
 const uint THREADS = gl_WorkGroupSize.x;
+const uint LANES = THREADS / 4u; // of a subgroup
 const uint STEPS = 4u / kOctets; // of a weight row
 const uint OCTETS = kOctets == 1u ? 1u : 2u;
 const uint X_ITEMS = ROWS * PARTS * EIGHTS;
@@ -168,9 +169,11 @@ void main() {
         [[unroll]] for (uint o = 0u; o < OWN_OUTS / N; ++o) {
             coopMatStore(acc[r * (OWN_OUTS / N) + o], results, own_results, N, gl_CooperativeMatrixLayoutRowMajor);
             barrier();
-            for (uint e = gl_SubgroupInvocationID; e < M * N; e += gl_SubgroupSize) {
+            // As many turns as are known when the kernel is built: else the loops around would stay, and with them sums in memory.
+            [[unroll]] for (uint turn = 0u; turn < (M * N + LANES - 1u) / LANES; ++turn) {
+                uint e = turn * LANES + gl_SubgroupInvocationID;
                 uint row = row0 + own_row0 + r * M + e / N, out_index = out0 + own_out0 + o * N + e % N;
-                if (row >= args.n_rows || out_index >= args.n_out) continue;
+                if (e >= M * N || row >= args.n_rows || out_index >= args.n_out) continue;
                 float scale = uintBitsToFloat(x[row * x_stride + x_stride - 1u].x) / W_SCALE; // exact: powers of two
                 uint at = row * args.y_stride + args.first_out + out_index;
                 precise float sum = results[own_results + e] * scale;

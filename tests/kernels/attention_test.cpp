@@ -136,6 +136,25 @@ TEST_F(AttentionBits, do_not_depend_on_how_many_rows_share_what_is_read) {
     }
 }
 
+// A group's query heads one by one up to all at once, where a lane loads a tile's keys at once (32 lanes) and one after the other (8).
+TEST_F(AttentionBits, do_not_depend_on_how_many_query_heads_go_at_once) {
+    for (const HeadCase& c : {HeadCase{3, 2, 128, DType::f16}, HeadCase{4, 2, 64, DType::q8_0}, HeadCase{5, 1, 64, DType::f32}}) {
+        const PagedCache cache = filled(c);
+        const std::vector<gpu::Row> rows = edge_rows();
+        const std::vector<float> qkv = random_floats(qkv_width(cache) * rows.size(), 5);
+        for (Variant variant : {Variant::shuffles, Variant::lanes_32}) {
+            const std::vector<float> at_once = attend(kernels(variant), cache, qkv, rows);
+            for (uint32_t dims : {1u, 128u, 256u}) {
+                Tuning tuning = kernels(variant).tuning();
+                tuning.attention_dims = dims;
+                auto library = KernelLibrary::create(device(), tuning, "");
+                ASSERT_TRUE(library.ok());
+                EXPECT_TRUE(same_bits(attend(*library.value(), cache, qkv, rows), at_once)) << head_case_name(c) << variant_name(variant) << ", " << dims;
+            }
+        }
+    }
+}
+
 // Two siblings at one position and the child of the second, beside the same keys laid out as a plain chain; the branch
 // begins before a split's edge and goes on behind it, its keys lie in any order, and everything else is poison.
 TEST_F(AttentionBits, are_those_of_a_chain_for_every_path_of_a_tree) {

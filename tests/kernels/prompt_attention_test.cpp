@@ -108,5 +108,21 @@ TEST_F(PromptAttentionShapes, of_very_large_groups_go_by_the_row_familys) {
     agree(kernels(Variant::tiles), {33, 1, 128, DType::f32, Variant::shared});
 }
 
+// Intel's workgroups have fewer queries, whose softmax more threads share.
+TEST_F(PromptAttentionShapes, of_fewer_queries_are_as_right) {
+    Tuning tuning = kernels(Variant::tiles).tuning();
+    tuning.prompt_dims = 2048;
+    EXPECT_EQ(prompt_tile_rows(tuning, heads(24, 8, 128), 64), 5u);
+    EXPECT_EQ(prompt_tile_rows(tuning, heads(32, 8, 64), 64), 8u);
+    EXPECT_EQ(prompt_tile_rows(tuning, heads(17, 1, 128), 64), attention_tile_rows(tuning, 64)) << "more heads than queries";
+    auto library = KernelLibrary::create(device(), tuning, "");
+    ASSERT_TRUE(library.ok());
+    prompt_ = true;
+    for (const HeadCase& c : {HeadCase{3, 2, 128, DType::f16}, HeadCase{4, 2, 64, DType::q8_0}, HeadCase{2, 2, 32, DType::f32}}) {
+        SCOPED_TRACE(head_case_name(c));
+        agree(*library.value(), c);
+    }
+}
+
 } // namespace
 } // namespace auspex
