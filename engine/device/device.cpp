@@ -74,10 +74,6 @@ std::string why_unusable(const VkFunctions& vk, VkPhysicalDevice physical_device
     vk.GetPhysicalDeviceProperties(physical_device, &properties);
     if (properties.apiVersion < VK_API_VERSION_1_1) return "supports Vulkan below 1.1";
     if (!compute_family(vk, physical_device)) return "has no compute queue";
-    // MoltenVK numbers 1.2.3 as 10203. Older ones give arrays the size of a constant's default: texts would be wrong.
-    if (const uint32_t v = properties.driverVersion; v < 10300 && driver_of(vk, physical_device).driverID == VK_DRIVER_ID_MOLTENVK)
-        return "is driven by MoltenVK " + std::to_string(v / 10000) + "." + std::to_string(v / 100 % 100) + "." + std::to_string(v % 100) +
-               ", which does not heed the constants that shaders' arrays are sized by; 1.3.0 or later is needed";
     if (properties.limits.maxPerStageDescriptorStorageBuffers < kMostBindings)
         return "binds " + std::to_string(properties.limits.maxPerStageDescriptorStorageBuffers) + " storage buffers, " +
                std::to_string(kMostBindings) + " are needed";
@@ -168,6 +164,8 @@ Result<std::unique_ptr<Device>> Device::create(const DeviceChoice& choice, const
     device->queue_family = *compute_family(vk, physical_device);
     AUSPEX_TRY_ASSIGN(probed, probe_caps(vk, physical_device, device->queue_family));
     device->caps = std::move(probed);
+    if (const std::string reason = why_refused(device->caps); !reason.empty())
+        return Status(Code::no_device, "the device \"" + device->caps.name + "\" " + reason);
     if (!choice.want_timestamps) device->caps.timestamp_period_ns = 0;
     AUSPEX_TRY(device->make_handle());
     return device;
@@ -262,6 +260,8 @@ Result<std::unique_ptr<Device>> Device::adopt(const BorrowedDevice& borrowed, co
         return Status(Code::no_device, "auspex_vulkan_device: the physical device " + reason);
     AUSPEX_TRY_ASSIGN(probed, probe_caps(vk, borrowed.physical_device, borrowed.queue_family));
     device->caps = std::move(probed);
+    if (const std::string reason = why_refused(device->caps); !reason.empty())
+        return Status(Code::no_device, "auspex_vulkan_device: the physical device " + reason);
     device->caps.subgroup_size_control = device->caps.subgroup_size_control && borrowed.subgroup_size_control;
     device->caps.full_subgroups = device->caps.full_subgroups && (borrowed.full_subgroups || borrowed.subgroup_size_control);
     device->caps.shader_int64 = device->caps.shader_int64 && borrowed.shader_int64;
@@ -284,8 +284,10 @@ Result<std::vector<Device::Listed>> Device::list(const Logger&) {
     if (status.ok()) {
         for (VkPhysicalDevice physical_device : devices.value()) {
             auto caps = probe_caps(vk, physical_device, compute_family(vk, physical_device).value_or(~0u));
-            if (caps.ok()) listed.push_back({std::move(caps).value(), why_unusable(vk, physical_device)});
-            else status = caps.status();
+            if (caps.ok()) {
+                const std::string by_device = why_unusable(vk, physical_device), by_driver = why_refused(caps.value());
+                listed.push_back({std::move(caps).value(), by_device.empty() ? by_driver : by_device});
+            } else status = caps.status();
         }
     }
     vk.DestroyInstance(instance, nullptr);

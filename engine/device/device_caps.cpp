@@ -106,17 +106,12 @@ Result<DeviceCaps::MatrixTile> probe_matrix(const VkFunctions& vk, VkPhysicalDev
 }
 } // namespace
 
-VkPhysicalDeviceDriverProperties driver_of(const VkFunctions& vk, VkPhysicalDevice physical_device) {
-    VkPhysicalDeviceDriverProperties driver = {};
-    driver.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES;
-    VkPhysicalDeviceProperties2 properties = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, nullptr, {}};
-    vk.GetPhysicalDeviceProperties2(physical_device, &properties);
-    const auto extensions = device_extensions(vk, physical_device);
-    if (properties.properties.apiVersion < VK_API_VERSION_1_2 && !(extensions.ok() && has_extension(extensions.value(), "VK_KHR_driver_properties")))
-        return driver;
-    properties.pNext = &driver;
-    vk.GetPhysicalDeviceProperties2(physical_device, &properties);
-    return driver;
+std::string why_refused(const DeviceCaps& caps) {
+    // MoltenVK numbers 1.2.3 as 10203. Older ones give arrays the size of a constant's default: texts would be wrong.
+    const uint32_t v = caps.driver_version;
+    if (caps.driver_id != VK_DRIVER_ID_MOLTENVK || v >= 10300) return "";
+    return "is driven by MoltenVK " + std::to_string(v / 10000) + "." + std::to_string(v / 100 % 100) + "." + std::to_string(v % 100) +
+           ", which does not heed the constants that shaders' arrays are sized by; 1.3.0 or later is needed";
 }
 
 Result<DeviceCaps> probe_caps(const VkFunctions& vk, VkPhysicalDevice physical_device, uint32_t queue_family) {
@@ -133,10 +128,13 @@ Result<DeviceCaps> probe_caps(const VkFunctions& vk, VkPhysicalDevice physical_d
     subgroup.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES;
     VkPhysicalDeviceMaintenance3Properties maintenance3 = {};
     maintenance3.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES;
+    VkPhysicalDeviceDriverProperties driver = {}; // stays 0 where it is not told
+    driver.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES;
     VkPhysicalDeviceSubgroupSizeControlProperties size_control = {};
     size_control.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES;
     properties.pNext = &subgroup;
     subgroup.pNext = &maintenance3;
+    if (plain.apiVersion >= VK_API_VERSION_1_2 || has_extension(extensions, "VK_KHR_driver_properties")) maintenance3.pNext = &driver;
     if (has_size_control) {
         size_control.pNext = maintenance3.pNext;
         maintenance3.pNext = &size_control;
@@ -158,7 +156,6 @@ Result<DeviceCaps> probe_caps(const VkFunctions& vk, VkPhysicalDevice physical_d
     const VkPhysicalDeviceLimits& limits = plain.limits;
     DeviceCaps caps;
     caps.name = plain.deviceName;
-    const VkPhysicalDeviceDriverProperties driver = driver_of(vk, physical_device);
     caps.driver = driver_text(plain, driver);
     caps.type = plain.deviceType;
     caps.vendor_id = plain.vendorID;

@@ -63,8 +63,8 @@ Result<std::vector<VkExtensionProperties>> device_extensions(const VkFunctions& 
 // Storage buffers that the kernel with the most of them binds; the specification guarantees only 4, devices offer more.
 constexpr uint32_t kMostBindings = 9;
 
-// Who drives a device. Before Vulkan 1.2 and without VK_KHR_driver_properties all zeros.
-VkPhysicalDeviceDriverProperties driver_of(const VkFunctions& vk, VkPhysicalDevice physical_device);
+// What of its driver makes a device unusable, to follow "the device"; empty: nothing.
+std::string why_refused(const DeviceCaps& caps);
 
 // Every number of `caps` except what depends on enabled features: those are offered, not yet enabled.
 Result<DeviceCaps> probe_caps(const VkFunctions& vk, VkPhysicalDevice physical_device, uint32_t queue_family);
