@@ -5,11 +5,11 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
 #include <poll.h>
 #include <sstream>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #if defined(__linux__)
 #include <sched.h>
@@ -40,9 +40,15 @@ bool mount_full_disk([[maybe_unused]] const char* folder) {
     close(file);
     return true;
 #else
-    errno = ENOTSUP;
     return false;
 #endif
+}
+
+// Where nobody may mount: files end at 16 KiB, and what would make them longer fails.
+void keep_files_small() {
+    const rlimit limit = {16 << 10, 16 << 10};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    std::signal(SIGXFSZ, SIG_IGN); // which stays ignored in the program
 }
 
 [[noreturn]] void become_cli(const std::vector<std::string>& arguments, const CliSetting& setting) {
@@ -56,10 +62,7 @@ bool mount_full_disk([[maybe_unused]] const char* folder) {
     for (const std::string& argument : arguments)
         words.push_back(const_cast<char*>(argument.c_str()));
     words.push_back(nullptr);
-    if (setting.full_disk != nullptr && !mount_full_disk(setting.full_disk)) {
-        std::perror("mounting a full disk"); // on the program's stderr
-        _exit(126);
-    }
+    if (setting.full_disk != nullptr && !mount_full_disk(setting.full_disk)) keep_files_small();
     std::signal(SIGINT, SIG_DFL);
     std::signal(SIGPIPE, SIG_DFL);
     execv(AUSPEX_PROGRAM, words.data());
