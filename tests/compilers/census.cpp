@@ -2,7 +2,6 @@
 #include "compilers/census.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <regex>
@@ -11,37 +10,23 @@
 namespace auspex::test {
 
 const std::vector<Workload>& workloads() {
+    const auto of_1b = [](DType type) { return Shape{.d = 2048, .layers = 1, .heads = 32, .kv_heads = 8, .head_dim = 64, .ffn = 8192, .vocab = 128256, .tied = true, .dtype = type}; };
+    const Shape of_3b = {.d = 3072, .layers = 1, .heads = 24, .kv_heads = 8, .head_dim = 128, .ffn = 8192, .vocab = 128256, .tied = true, .dtype = DType::bf16};
     static const std::vector<Workload> all = {
-        {"pair", DType::bf16, 0, 0, 0, 0, 0, 0, 0},
-        {"1b q4_0", DType::q4_0, 2048, 1, 8192, 32, 8, 64, 128256},
-        {"3b bf16", DType::bf16, 3072, 1, 8192, 24, 8, 128, 128256},
-        {"1b f16", DType::f16, 2048, 1, 8192, 32, 8, 64, 128256},
-        {"1b q8_0", DType::q8_0, 2048, 1, 8192, 32, 8, 64, 128256},
-        {"1b q4_k", DType::q4_k, 2048, 1, 8192, 32, 8, 64, 128256},
-        {"1b q6_k", DType::q6_k, 2048, 1, 8192, 32, 8, 64, 128256},
-        {"1b bf16, f32 cache", DType::bf16, 2048, 1, 8192, 32, 8, 64, 128256, DType::f32},
-        {"1b bf16, q8_0 cache", DType::bf16, 2048, 1, 8192, 32, 8, 64, 128256, DType::q8_0},
+        {"pair", std::nullopt},
+        {"1b q4_0", of_1b(DType::q4_0)},
+        {"3b bf16", of_3b},
+        {"1b f16", of_1b(DType::f16)},
+        {"1b q8_0", of_1b(DType::q8_0)},
+        {"1b q4_k", of_1b(DType::q4_k)},
+        {"1b q6_k", of_1b(DType::q6_k)},
+        {"1b bf16, f32 cache", of_1b(DType::bf16), DType::f32},
+        {"1b bf16, q8_0 cache", of_1b(DType::bf16), DType::q8_0},
     };
     return all;
 }
 
 namespace {
-
-SyntheticModel model_of(const Workload& w) {
-    SyntheticModel model;
-    model.config.hidden_size = w.hidden_size;
-    model.config.n_layers = w.n_layers;
-    model.config.ffn_size = w.ffn_size;
-    model.config.n_heads = w.n_heads;
-    model.config.n_kv_heads = w.n_kv_heads;
-    model.config.head_dim = w.head_dim;
-    model.config.vocab_size = w.vocab_size;
-    model.config.max_position = 4096;
-    model.config.tied_embedding = true;
-    model.dtype = w.dtype;
-    model.on_device = true;
-    return model;
-}
 
 // What decides which kernels a round takes.
 std::vector<SequenceRequest> requests() {
@@ -63,23 +48,18 @@ std::vector<SequenceRequest> requests() {
 
 Result<Census> take_census(const Workload& workload, const std::function<void(Tuning&)>& adjust) {
     compiled_kernels().clear();
-    EngineDesc desc;
-    if (workload.hidden_size == 0) {
-        desc.target_path = std::string(AUSPEX_PAIR_DIR) + "/target";
-        desc.draft_path = std::string(AUSPEX_PAIR_DIR) + "/draft";
-    } else {
-        desc.target_synthetic = desc.draft_synthetic = model_of(workload);
+    EngineDesc desc = bundled_pair(2, 1024);
+    if (workload.shape) {
+        SyntheticModel model = random_model(*workload.shape, 1, 4096);
+        model.on_device = true;
+        desc.target_path = desc.draft_path = "";
+        desc.target_synthetic = desc.draft_synthetic = model;
     }
     desc.device.hook = null_device();
-    desc.max_sequences = 2;
-    desc.max_context = 1024;
     desc.max_draft_len = kMaxDraft;
     desc.cache_dtype = workload.cache_dtype;
     desc.adjust_tuning = adjust;
-    const Logger log = {[](LogLevel level, std::string_view text) {
-        if (level >= LogLevel::warning) std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
-    }};
-    AUSPEX_TRY_ASSIGN(engine, Engine::create(desc, log));
+    AUSPEX_TRY_ASSIGN(engine, Engine::create(desc, warnings_to_stderr()));
     for (const SequenceRequest& request : requests()) AUSPEX_TRY(engine->prepare(request));
     Census census;
     census.caps = engine->device().caps;

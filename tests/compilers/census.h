@@ -2,9 +2,10 @@
 #pragma once
 
 #include "compilers/null_device.h"
-#include "session/engine.h"
+#include "session/engine_fixture.h"
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,8 +13,7 @@ namespace auspex::test {
 
 struct Workload {
     const char* name;
-    DType dtype; // of the matrices
-    uint32_t hidden_size, n_layers, ffn_size, n_heads, n_kv_heads, head_dim, vocab_size; // 0: the bundled pair
+    std::optional<Shape> shape; // of target and draft, with weights that are made on the device; none: the bundled pair
     DType cache_dtype = DType::f16;
 };
 // "pair", "1b q4_0", "3b bf16" … ; those of CI come first.

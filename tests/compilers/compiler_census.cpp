@@ -1,7 +1,7 @@
 // A table of what a compiler makes of every kernel that generation takes, in Markdown on stdout.
 //   compiler_census [--summary] [WORKLOAD…] [SIZE=VALUE…]
-//                                                --summary: a row per workload. WORKLOAD: see census.cpp; none: all. SIZE: lanes, rows, block_rows (1,2,4), outs,
-//                                                many_outs, ahead, many_ahead, teams, attention_dims, prompt_dims: instead of the device's
+// --summary: a row per workload. WORKLOAD: see census.cpp; none: all. SIZE, instead of the device's: lanes, rows, block_rows (1,2,4), outs,
+// many_outs, ahead, many_ahead, sums, teams, attention_dims, prompt_dims.
 // The environment names the driver: VK_ICD_FILENAMES, RADV_FORCE_FAMILY, or LD_PRELOAD of a shim (see tests/compilers/README.md).
 #include "compilers/census.h"
 

@@ -196,21 +196,21 @@ VkResult VKAPI_CALL query_results(VkDevice, VkQueryPool, uint32_t, uint32_t, siz
     return VK_SUCCESS;
 }
 
-// What does nothing, and says that it went well.
-template <typename Function> struct Nothing;
-template <typename R, typename... Args> struct Nothing<R(VKAPI_PTR*)(Args...)> {
-    static R VKAPI_CALL call(Args...) {
+// These do nothing, and say that it went well.
+template <typename R, typename... Args> void make_empty(R(VKAPI_PTR*& function)(Args...)) {
+    function = [](Args...) -> R {
         if constexpr (std::is_same_v<R, VkResult>) return VK_SUCCESS;
-    }
-};
-// What makes an object of which only the handle is ever used.
-template <typename Function> struct Makes;
-template <typename D, typename I, typename H> struct Makes<VkResult(VKAPI_PTR*)(D, I, const VkAllocationCallbacks*, H*)> {
-    static VkResult VKAPI_CALL call(D, I, const VkAllocationCallbacks*, H* out) {
+    };
+}
+template <typename... Functions> void make_all_empty(Functions&... functions) { (make_empty(functions), ...); }
+
+// These make an object of which only the handle is ever used.
+template <typename D, typename I, typename H> void make_up(VkResult(VKAPI_PTR*& function)(D, I, const VkAllocationCallbacks*, H*)) {
+    function = [](D, I, const VkAllocationCallbacks*, H* out) {
         *out = made_up<H>();
         return VK_SUCCESS;
-    }
-};
+    };
+}
 
 } // namespace
 
@@ -238,18 +238,16 @@ VkHook null_device() {
         vk.GetBufferMemoryRequirements = requirements;
         vk.AllocateCommandBuffers = allocate_commands;
         vk.GetQueryPoolResults = query_results;
-#define AUSPEX_MAKES(name) vk.name = Makes<PFN_vk##name>::call;
-        AUSPEX_MAKES(CreateBufferView) AUSPEX_MAKES(CreateDescriptorPool) AUSPEX_MAKES(CreateCommandPool) AUSPEX_MAKES(CreateQueryPool) AUSPEX_MAKES(CreateFence)
-#undef AUSPEX_MAKES
-#define AUSPEX_NOTHING(name) vk.name = Nothing<PFN_vk##name>::call;
-        AUSPEX_NOTHING(DestroyBuffer) AUSPEX_NOTHING(DestroyBufferView) AUSPEX_NOTHING(DestroyDescriptorPool) AUSPEX_NOTHING(DestroyCommandPool)
-        AUSPEX_NOTHING(DestroyQueryPool) AUSPEX_NOTHING(DestroyFence) AUSPEX_NOTHING(BindBufferMemory) AUSPEX_NOTHING(AllocateDescriptorSets)
-        AUSPEX_NOTHING(UpdateDescriptorSets) AUSPEX_NOTHING(FreeCommandBuffers) AUSPEX_NOTHING(BeginCommandBuffer) AUSPEX_NOTHING(EndCommandBuffer)
-        AUSPEX_NOTHING(CmdPipelineBarrier) AUSPEX_NOTHING(CmdBindPipeline) AUSPEX_NOTHING(CmdBindDescriptorSets) AUSPEX_NOTHING(CmdPushConstants)
-        AUSPEX_NOTHING(CmdDispatch) AUSPEX_NOTHING(CmdDispatchIndirect) AUSPEX_NOTHING(CmdCopyBuffer) AUSPEX_NOTHING(CmdFillBuffer)
-        AUSPEX_NOTHING(CmdResetQueryPool) AUSPEX_NOTHING(CmdWriteTimestamp) AUSPEX_NOTHING(CmdCopyQueryPoolResults)
-        AUSPEX_NOTHING(ResetFences) AUSPEX_NOTHING(GetFenceStatus) AUSPEX_NOTHING(WaitForFences)
-#undef AUSPEX_NOTHING
+        make_up(vk.CreateBufferView);
+        make_up(vk.CreateDescriptorPool);
+        make_up(vk.CreateCommandPool);
+        make_up(vk.CreateQueryPool);
+        make_up(vk.CreateFence);
+        make_all_empty(vk.DestroyBuffer, vk.DestroyBufferView, vk.DestroyDescriptorPool, vk.DestroyCommandPool, vk.DestroyQueryPool, vk.DestroyFence,
+                       vk.BindBufferMemory, vk.AllocateDescriptorSets, vk.UpdateDescriptorSets, vk.FreeCommandBuffers, vk.BeginCommandBuffer,
+                       vk.EndCommandBuffer, vk.ResetFences, vk.GetFenceStatus, vk.WaitForFences);
+        make_all_empty(vk.CmdPipelineBarrier, vk.CmdBindPipeline, vk.CmdBindDescriptorSets, vk.CmdPushConstants, vk.CmdDispatch, vk.CmdDispatchIndirect,
+                       vk.CmdCopyBuffer, vk.CmdFillBuffer, vk.CmdResetQueryPool, vk.CmdWriteTimestamp, vk.CmdCopyQueryPoolResults);
         vk.CmdBeginDebugUtilsLabelEXT = nullptr;
         vk.CmdEndDebugUtilsLabelEXT = nullptr;
     };
