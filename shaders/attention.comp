@@ -79,7 +79,7 @@ bool in_chain(uint r) { return rows[r].kv_index == rows[r].position; }
         uint element = lane_broadcast(own_k, t * SHARE);                                                               \
         if (CACHE_TYPE == kCacheQ8) {                                                                                  \
             BROADCAST_SCALE(k_scale, t * SHARE, scale)                                                                 \
-            LOAD_CODES(k, element, scale, k, K_OF(t))                                                                 \
+            LOAD_CODES(k, element, scale, k, K_OF(t))                                                                  \
         } else {                                                                                                       \
             LOAD_PAIRS(k, element, k, K_OF(t))                                                                         \
         }                                                                                                              \

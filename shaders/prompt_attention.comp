@@ -11,7 +11,7 @@ layout(local_size_x = 128) in; // what every device has
 layout(constant_id = 0) const uint HEAD_DIM = 64; // 32, 64 or 128
 layout(constant_id = 1) const uint GROUP = 2;     // query heads per KV head, at most QUERIES
 layout(constant_id = 2) const uint CACHE_TYPE = 0;
-layout(constant_id = 3) const uint QUERIES = 64;  // prompt_queries(HEAD_DIM)
+layout(constant_id = 3) const uint QUERIES = 64;  // at most prompt_queries(HEAD_DIM)
 
 layout(push_constant) uniform Push { AttentionArgs args; };
 layout(std430, binding = kAttentionQkv) readonly buffer Qkv { vec4 qkv[]; };

@@ -262,8 +262,8 @@ Result<std::unique_ptr<Device>> Device::adopt(const BorrowedDevice& borrowed, co
     device->caps = std::move(probed);
     if (const std::string reason = why_refused(device->caps); !reason.empty())
         return Status(Code::no_device, "auspex_vulkan_device: the physical device " + reason);
-    device->caps.subgroup_size_control = device->caps.subgroup_size_control && borrowed.subgroup_size_control;
-    device->caps.full_subgroups = device->caps.full_subgroups && (borrowed.full_subgroups || borrowed.subgroup_size_control);
+    device->caps.full_subgroups = device->caps.full_subgroups && borrowed.full_subgroups;
+    device->caps.subgroup_size_control = device->caps.subgroup_size_control && device->caps.full_subgroups && borrowed.subgroup_size_control;
     device->caps.shader_int64 = device->caps.shader_int64 && borrowed.shader_int64;
     if (!borrowed.cooperative_matrix) device->caps.matrix = {};
     return device;

@@ -36,8 +36,8 @@ struct BorrowedDevice {
     VkQueue queue = VK_NULL_HANDLE;
     uint32_t queue_family = 0;
     uint32_t api_version = VK_API_VERSION_1_1;
-    bool subgroup_size_control = false; // feature and full subgroups enabled, extension enabled or core
-    bool full_subgroups = false;        // those alone
+    bool full_subgroups = false;        // feature enabled, and VK_EXT_subgroup_size_control or Vulkan 1.3
+    bool subgroup_size_control = false; // that feature as well
     bool shader_int64 = false;          // feature enabled
     bool cooperative_matrix = false;    // extension and feature enabled, Vulkan memory model and f16 arithmetic as well
     std::function<void()> lock_queue, unlock_queue; // both or neither

@@ -1,6 +1,7 @@
 // Builds kernels on demand and keeps the driver's pipeline cache in a file that the host names.
 #include "kernels/kernel_library.h"
 
+#include "base/platform.h"
 #include "base/replace_file.h"
 #include "base/side_by_side.h"
 #include "kernels/embedded_shaders.h"
@@ -217,6 +218,17 @@ void name_kernels(KernelLibrary& kernels, const std::function<void(Recorder&)>& 
     const std::unique_ptr<Recording> nowhere = Recording::nowhere(kernels.device());
     Recorder rehearsal = {*nowhere, kernels, &names};
     record(rehearsal);
+}
+
+Result<bool> build_until(KernelLibrary& kernels, const std::function<void(Recorder&)>& record, uint64_t deadline_ns) {
+    std::vector<KernelId> names;
+    name_kernels(kernels, record, names);
+    for (const KernelId& name : names) {
+        if (kernels.has(name)) continue;
+        if (now_ns() > deadline_ns) return false;
+        AUSPEX_TRY(kernels.get(name).status());
+    }
+    return true;
 }
 
 } // namespace auspex

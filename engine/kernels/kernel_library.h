@@ -122,4 +122,8 @@ struct Recorder {
 // failure.
 void name_kernels(KernelLibrary& kernels, const std::function<void(Recorder&)>& record, std::vector<KernelId>& names);
 
+// Builds the kernels that record(Recorder&) would take, in its order, one by one; begins none after deadline_ns (of now_ns()). False:
+// some are missing then.
+Result<bool> build_until(KernelLibrary& kernels, const std::function<void(Recorder&)>& record, uint64_t deadline_ns);
+
 } // namespace auspex

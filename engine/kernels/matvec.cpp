@@ -19,9 +19,8 @@ uint32_t steps_ahead(const Tuning& tuning, const Tensor& weight, uint32_t tile, 
     constexpr uint32_t kUnrolled = 64; // of an octet, a row and an output
     const uint32_t each = (is_quantized(weight.dtype) ? 4 : 1) * tile * outs;
     const uint32_t own = ceil_div(weight.steps(), tuning.lanes);
-    const uint32_t most = outs < 16 ? ~0u : 2;
     uint32_t ahead = tuning.wide ? 1 : tile > 2 ? tuning.matvec_many_ahead : tuning.matvec_ahead;
-    ahead = std::min(ahead, most);
+    if (outs >= 16) ahead = std::min(ahead, 2u);
     while (ahead > 1 && (8 * ahead * ceil_div(own, ahead) > 9 * own || ahead * each > kUnrolled)) --ahead;
     return ahead;
 }

@@ -10,7 +10,6 @@
 #include "kernels/random_fill.h"
 #include "kernels/split_halves.h"
 #include "kernels/truncate.h"
-#include "session/tuning/row_comparison.h"
 #include "shared/slot_state.h"
 #include "shared/truncate_args.h"
 #include "tensor/upload.h"

@@ -113,17 +113,6 @@ class Bench {
 
 } // namespace
 
-Result<bool> build_until(KernelLibrary& kernels, const std::function<void(Recorder&)>& record, uint64_t deadline_ns) {
-    std::vector<KernelId> names;
-    name_kernels(kernels, record, names);
-    for (const KernelId& name : names) {
-        if (kernels.has(name)) continue;
-        if (now_ns() > deadline_ns) return false;
-        AUSPEX_TRY(kernels.get(name).status());
-    }
-    return true;
-}
-
 Result<RowComparison> compare_row_counts(Device& device, KernelLibrary& kernels, std::span<const DType> formats, uint64_t deadline_ns) {
     for (DType format : formats) {
         Bench bench(device, kernels);

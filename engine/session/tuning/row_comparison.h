@@ -5,7 +5,6 @@
 #include "kernels/kernel_library.h"
 #include "tensor/dtype.h"
 
-#include <functional>
 #include <span>
 #include <string>
 
@@ -21,9 +20,6 @@ struct RowComparison {
 // together against each row alone, as `kernels` would run them. Nothing is compiled after deadline_ns (of now_ns()), and tiles of most
 // rows, which compilers take longest for, come last.
 Result<RowComparison> compare_row_counts(Device& device, KernelLibrary& kernels, std::span<const DType> formats, uint64_t deadline_ns = ~0ull);
-
-// Builds what `record` takes, in its order, one by one; begins none after deadline_ns. False: some are missing then.
-Result<bool> build_until(KernelLibrary& kernels, const std::function<void(Recorder&)>& record, uint64_t deadline_ns);
 
 // Pipelines that the comparison builds.
 uint32_t comparison_kernels(const Tuning& tuning, std::span<const DType> formats);
