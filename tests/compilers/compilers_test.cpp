@@ -17,6 +17,7 @@ namespace {
 struct Family {
     const char* name;
     uint64_t few_rows, all;
+    friend std::ostream& operator<<(std::ostream& out, const Family& family) { return out << family.name; }
 };
 constexpr Family kFamilies[] = {{"VEGA10", 3, 2}, {"NAVI21", 6, 6}, {"GFX1100", 6, 6}};
 
