@@ -11,7 +11,6 @@ namespace auspex {
 
 namespace {
 constexpr uint32_t kVendorNvidia = 0x10de, kVendorAmd = 0x1002, kVendorIntel = 0x8086;
-constexpr uint32_t kDriverNvidia = VK_DRIVER_ID_NVIDIA_PROPRIETARY; // the other driver of NVIDIA's devices is Mesa's NVK
 
 bool is_llvmpipe(const DeviceCaps& caps) {
     return caps.driver_id == VK_DRIVER_ID_MESA_LLVMPIPE;
@@ -43,11 +42,12 @@ void choose_gpu_sizes(const DeviceCaps& caps, Tuning& tuning) {
     switch (caps.vendor_id) {
     case kVendorNvidia: // NVK holds 16 rows of plain formats with 2 outputs, of blocks it spills them; NVIDIA's own driver has not been seen
         tuning.matvec_rows.push_back(16);
-        if (caps.driver_id == kDriverNvidia) tuning.matvec_quant_rows.push_back(16);
+        if (caps.driver_id == VK_DRIVER_ID_NVIDIA_PROPRIETARY) tuning.matvec_quant_rows.push_back(16);
         break;
     case kVendorAmd: // GCN has 256 registers a lane at one subgroup of ten: with 4 steps of two rows there are 2
         if (caps.subgroup_size_min == 64) tuning.matvec_ahead = 2;
-        // ACO of Mesa 22 gives RDNA3 144 registers, too few for three heads of 128 dimensions; later ones 256.
+        // ACO of Mesa 22 gives RDNA3 144 registers, too few for three heads of 128 dimensions; later ones 256. Caps do not tell RDNA3 from
+        // others, whose groups of such heads then read keys and values twice with that Mesa, too.
         if (caps.driver_id == VK_DRIVER_ID_MESA_RADV && caps.driver_version < VK_MAKE_API_VERSION(0, 23, 0, 0)) tuning.attention_dims = 256;
         break;
     case kVendorIntel: // a lane of 8 has 128 registers, and so has one of 16 from Xe2 on; 8 rows of blocks spill with every choice
