@@ -34,12 +34,13 @@ uint32_t matvec_tile_rows(const Tuning& tuning, DType dtype, uint32_t n_rows) {
 }
 
 MatvecKernel matvec_kernel(Recorder& to, const char* shader, const Tensor& weight, uint32_t n_rows, uint32_t n_bindings,
-                           uint32_t args_bytes, std::initializer_list<uint32_t> own_constants) {
+                           uint32_t args_bytes, std::initializer_list<uint32_t> own_constants, uint32_t least_outs) {
     const Tuning& tuning = to.tuning();
     const bool quant = is_quantized(weight.dtype);
-    const uint32_t tile = matvec_tile_rows(tuning, weight.dtype, n_rows);
+    // Where registers hold fewer outputs of so many rows than a team must have, rows go in smaller tiles.
+    const uint32_t tile = matvec_tile_rows(tuning, weight.dtype, tuning.wide ? n_rows : std::min(n_rows, tuning.matvec_sums / least_outs));
     const uint32_t wanted = tile > 2 ? tuning.matvec_many_outs : tuning.matvec_outs;
-    const uint32_t outs = tuning.wide ? wide_outs(quant) : std::min(wanted, std::max(std::bit_floor(tuning.matvec_sums / tile), 1u));
+    const uint32_t outs = tuning.wide ? wide_outs(quant) : std::min(wanted, std::max(std::bit_floor(tuning.matvec_sums / tile), least_outs));
     const uint32_t lanes = tuning.lanes, teams = tuning.matvec_teams;
     const std::string name = std::string(shader) + (quant ? ".quant" : "");
     std::vector<uint32_t> constants = {lanes * teams, lanes, teams, weight.layout(), tile, outs, steps_ahead(tuning, weight, tile, outs)};

@@ -15,9 +15,9 @@ struct MatvecKernel {
     uint32_t tile_rows;
     uint32_t group_outs;  // outputs per workgroup
 };
-// shader: the stem of its .comp file. own_constants: from constant_id 7 on.
+// shader: the stem of its .comp file. own_constants: from constant_id 7 on. least_outs: a team's, 2 where PAIRS_OUT is defined.
 MatvecKernel matvec_kernel(Recorder& to, const char* shader, const Tensor& weight, uint32_t n_rows, uint32_t n_bindings,
-                           uint32_t args_bytes, std::initializer_list<uint32_t> own_constants);
+                           uint32_t args_bytes, std::initializer_list<uint32_t> own_constants, uint32_t least_outs = 1);
 
 // dispatch(grid, args, buffer) for every shard of the weight, its members of args filled in. first_out: of the weight's first row.
 template <typename Args, typename Dispatch>
