@@ -1,6 +1,7 @@
 // The device opens at first use and closes with the process.
 #include "gpu_test.h"
 
+#include "profiles/device_profile.h"
 #include "tensor/quant_blocks.h"
 
 #include "reference/half.h"
@@ -22,7 +23,7 @@ struct Gpu {
         Logger log{[](LogLevel level, std::string_view text) {
             if (level >= LogLevel::warning) std::fprintf(stderr, "%.*s\n", int(text.size()), text.data());
         }};
-        auto made = Device::create({}, log);
+        auto made = test::create_device({}, log);
         if (!made.ok()) {
             problem = made.status().message();
             return;
@@ -38,7 +39,7 @@ Gpu& gpu_of_this_process() {
 }
 
 Tuning tuning_of(Variant variant, const DeviceCaps& caps) {
-    Tuning tuning = choose_tuning(caps);
+    Tuning tuning = test::device_tuning(caps);
     if (variant == Variant::native) return tuning;
     if (variant == Variant::other_fetches) {
         tuning.texels = tuning.wide && !tuning.texels;
@@ -59,8 +60,9 @@ Tuning tuning_of(Variant variant, const DeviceCaps& caps) {
     tuning.matmul_parts = 0;
     tuning.matrix = {}; // the units want the device's lanes
     if (variant != Variant::shared) {
-        tuning.vocab_threads = variant == Variant::lanes_16 ? 64 : 256;
-        tuning.attention_teams = variant == Variant::lanes_16 ? 2 : 8;
+        const uint32_t most = caps.max_workgroup_invocations;
+        tuning.vocab_threads = std::min(variant == Variant::lanes_16 ? 64u : 256u, most);
+        tuning.attention_teams = caps.max_shared_memory_bytes < 32768 ? 1 : std::min(variant == Variant::lanes_16 ? 2u : 8u, most / tuning.lanes);
     }
     return tuning;
 }
@@ -116,7 +118,7 @@ KernelLibrary& GpuTest::kernels(Variant variant) {
 }
 
 std::unique_ptr<KernelLibrary> GpuTest::new_library() {
-    auto made = KernelLibrary::create(device(), choose_tuning(device().caps), "");
+    auto made = KernelLibrary::create(device(), test::device_tuning(device().caps), "");
     EXPECT_TRUE(made.ok()) << made.status().message();
     return std::move(made).value();
 }

@@ -23,7 +23,7 @@ constexpr uint32_t kPoison = 0xffc1ffc1u;
 
 // Ways to run the same kernels.
 enum class Variant {
-    native,   // as choose_tuning says
+    native,   // as choose_tuning says, of the profile that tests run under (profiles/device_profile.h)
     shuffles, // by shuffles where the device can, without the variants made for one driver: the same bits
     shared,   // reductions through shared memory, lanes as native: the same bits
     lanes_16, // through shared memory: other bits, still right

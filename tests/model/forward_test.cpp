@@ -43,7 +43,7 @@ class Forward : public GpuTestWith<ForwardCase> {
         return model;
     }
     std::unique_ptr<ForwardRig> rig() {
-        Tuning tuning = choose_tuning(device().caps, GetParam().cache);
+        Tuning tuning = device_tuning(device().caps, GetParam().cache);
         const Kernels kind = GetParam().kernels;
         if (kind != Kernels::native) tuning.prompt_by_rows = kind == Kernels::lanes_16;
         if (kind >= Kernels::shared_matmul) {

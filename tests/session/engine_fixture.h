@@ -2,6 +2,7 @@
 // there are.
 #pragma once
 
+#include "profiles/device_profile.h"
 #include "session/engine.h"
 
 #include <algorithm>
@@ -18,8 +19,20 @@ inline Logger warnings_to_stderr() {
     }};
 }
 
+// On the device that tests run on.
+inline EngineDesc on_test_device(EngineDesc desc) {
+    if (const DeviceProfile* profile = profile_of_process()) {
+        desc.device.hook = under(*profile, desc.device.hook);
+        desc.adjust_tuning = [profile, then = desc.adjust_tuning](Tuning& tuning) {
+            tuning = runnable(*profile, tuning);
+            if (then) then(tuning);
+        };
+    }
+    return desc;
+}
+
 inline std::unique_ptr<Engine> make_engine(const EngineDesc& desc) {
-    auto made = Engine::create(desc, warnings_to_stderr());
+    auto made = Engine::create(on_test_device(desc), warnings_to_stderr());
     EXPECT_TRUE(made.ok()) << made.status().message();
     return made.ok() ? std::move(made).value() : nullptr;
 }
