@@ -89,6 +89,8 @@ class PromptAttentionShapes : public AttentionTest {
 TEST_F(PromptAttentionShapes, of_very_large_groups_go_by_the_row_familys) {
     Tuning tuning = kernels(Variant::tiles).tuning();
     tuning.attention_rows = 4;
+    tuning.prompt_dims = 4096; // neither is every device's
+    tuning.matrix_attention = true;
     EXPECT_EQ(prompt_tile_rows(tuning, heads(24, 8, 128), 64), 10u);
     EXPECT_EQ(prompt_tile_rows(tuning, heads(32, 8, 64), 64), 16u);
     EXPECT_EQ(prompt_tile_rows(tuning, heads(33, 1, 128), 64), 4u);
