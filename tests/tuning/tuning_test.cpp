@@ -43,7 +43,7 @@ EngineDesc pair(const std::string& folder = "", TuningMode mode = TuningMode::of
     return desc;
 }
 
-// tests/variants.cmake: 1: tiles of 4 rows round otherwise; 2: the second row of a tile does (of the wide variants: of 8 rows).
+// faults.cmake: 1: tiles of 4 rows round otherwise; 2: the second row of a tile does (of the wide variants: of 8 rows).
 void plant(KernelLibrary& kernels, bool second_row) {
     const auto replace = [&](const std::string& shader, const char* fault) {
         ASSERT_FALSE(test_shader(shader + fault).empty()) << shader;
