@@ -2,7 +2,7 @@
 # One custom command per variant; what each step writes is decided in embed_shader.cmake.
 
 # auspex_shader(<variant name> SOURCE <file.comp> [DEFINES A=1 ...] [UNROLL] [PREBUILT])
-# The only thing a variants.cmake file contains. SOURCE is relative to shaders/, or to the top folder when it has a slash.
+# The only thing shaders/variants.cmake contains. SOURCE is relative to shaders/, or to the top folder when it has a slash.
 # UNROLL unrolls every loop marked [[unroll]] before the other optimisations. PREBUILT takes <variant name>.spv from
 # beside the source, as prebuilt_shaders.cmake made it, because many a glslang could not; its structs are those of other
 # variants, which check them.
@@ -12,7 +12,9 @@ function(auspex_shader name)
         message(FATAL_ERROR "auspex_shader(${name} SOURCE <file.comp> [DEFINES ...] [UNROLL] [PREBUILT]): what is ${arg_UNPARSED_ARGUMENTS}?")
     endif()
     set(source ${PROJECT_SOURCE_DIR}/shaders/${arg_SOURCE})
-    if(arg_SOURCE MATCHES "/")
+    if(IS_ABSOLUTE ${arg_SOURCE})
+        set(source ${arg_SOURCE})
+    elseif(arg_SOURCE MATCHES "/")
         set(source ${PROJECT_SOURCE_DIR}/${arg_SOURCE})
     endif()
     if(NOT EXISTS ${source})
@@ -25,6 +27,15 @@ function(auspex_shader name)
         message(FATAL_ERROR "shader variant ${name} is listed twice")
     endif()
     set_property(GLOBAL APPEND PROPERTY auspex_shaders_${library} ${name})
+    set(options)
+    if(arg_UNROLL)
+        list(APPEND options UNROLL)
+    endif()
+    if(arg_DEFINES)
+        list(APPEND options DEFINES ${arg_DEFINES})
+    endif()
+    set_property(GLOBAL PROPERTY auspex_source_of_${name} ${source}) # for tests that build the same from a changed text
+    set_property(GLOBAL PROPERTY auspex_options_of_${name} ${options})
 
     set(out ${PROJECT_BINARY_DIR}/shaders/${library}/${name})
     if(arg_PREBUILT)

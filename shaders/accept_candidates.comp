@@ -5,7 +5,6 @@
 // counts, equal ones too, but none whose own probability is no number above 0: it was not drawn from that row. Greedy and coupled: accept what the target would have taken. Lenience is not heeded.
 // One team per entry, and nothing is stored between the stages: r_{i+1} of a token is worked out anew from its i + 1
 // probabilities, O(n² · vocab) exponentials. Right rather than fast.
-// FAULT: test-only builds with a planted error each.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "shared/accept_candidates_args.h"
@@ -18,9 +17,6 @@ const uint TEAMS = 1;
 #include "include/random.glsl"
 #include "include/vocab.glsl"
 #include "include/probability.glsl"
-#ifndef FAULT
-#define FAULT 0
-#endif
 
 layout(push_constant) uniform Push { AcceptCandidatesArgs args; };
 layout(std430, binding = kCandidatesTargetLogits) readonly buffer TargetLogits { float target_logits[]; };
@@ -44,23 +40,14 @@ float draft_probability(uint j, uint id) {
     return probability(draft_logits[c.draft_row * args.draft_vocab + id], id, scale, draft_choices[c.draft_row]);
 }
 
-// max(0, r - draft) of candidate n - 1, not normalised; the target where n = 0. FAULT 1, 4: candidates that it forgets.
+// max(0, r - draft) of candidate n - 1, not normalised; the target where n = 0.
 float unnormalised(uint n, uint id) {
     precise float r = probability(target_logits[entry.target_row * args.vocab + id], id, scale, target_choices[entry.target_row]);
     if (!is_drawable(r)) return 0.0;
     for (uint j = 0u; j < n; ++j) {
         if ((drawn & 1u << j) == 0u) continue;
-#if FAULT == 1 // equal candidates count once
-        bool merged = false;
-        for (uint i = 0u; i < j; ++i) merged = merged || candidates[entry.first + i].token == candidates[entry.first + j].token;
-        if (merged) continue;
-#elif FAULT == 4 // proposals that were not drawn keep their weight
-        if (candidates[entry.first + j].one_hot != 0u) continue;
-#endif
         r = max(0.0, r - draft_probability(j, id));
-#if FAULT != 2 // the residual is not normalised
         if (j + 1u < n) r = r / sums[j];
-#endif
     }
     return r;
 }
@@ -121,27 +108,12 @@ void main() {
             if (!(sums[tested - 1u] > 0.0)) break; // rejected by rounding alone: nothing is left to test against
         }
         precise float r = unnormalised(tested, x);
-#if FAULT != 2
         if (tested > 0u) r = r / sums[tested - 1u];
-#endif
-#if FAULT == 3 // one uniform for all candidates
-        uint random = philox(uvec4(entry.position, kPurposeAccept, 0u, 0u), seed).x;
-#else
         uint random = philox(uvec4(entry.position, kPurposeAccept, tested, 0u), seed).x;
-#endif
         float draft_p = draft_probability(tested, x);
-#if FAULT == 5 // a row without probabilities tests its candidate
-        bool rejects = false;
-        drawn |= 1u << tested;
-#else
         bool rejects = !is_drawable(draft_p);
         if (!rejects) drawn |= 1u << tested;
-#endif
         precise float scaled = uniform01(random) * draft_p;
-#if FAULT == 1
-        for (uint i = 0u; i < tested; ++i)
-            if (candidates[entry.first + i].token == x) r = 0.0;
-#endif
         if (!rejects && scaled < r) {
             accepted = tested;
             token = x;

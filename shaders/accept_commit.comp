@@ -1,13 +1,8 @@
 // One invocation per batch entry: ends the race, applies stops and limits, moves the slot's state, writes the record.
 // With SEARCHES it also keeps the index of the slot's text, and asks for the searches that may find something.
-// FAULT: test-only builds with a planted error each.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "shared/accept_args.h"
-
-#ifndef FAULT
-#define FAULT 0
-#endif
 
 layout(local_size_x_id = 0) in;
 
@@ -39,9 +34,6 @@ bool may_be_found(uint slot, uint indexed_len, uint text_len) {
         if (end < n) continue;
         uint at = time_of(slot, end, n);
         found = now - index[at] < search_window(state[slot].search);
-#if FAULT == 1 // forgets one in eight
-        if ((at & 7u) == 0u) continue;
-#endif
         index[at] = now;
     }
     index[clock_of(slot)] = now;

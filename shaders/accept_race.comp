@@ -1,6 +1,5 @@
 // Draws the next token of every slot with temperature: an exponential race over the vocabulary, many workgroups per slot.
 // The largest weight / E wins; E is the noise of (seed, position, purpose residual, token). One team per (chunk, entry).
-// FAULT: test-only builds with a planted error each.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "shared/accept_args.h"
@@ -13,9 +12,6 @@ const uint TEAMS = 1;
 #include "include/random.glsl"
 #include "include/vocab.glsl"
 #include "include/probability.glsl"
-#ifndef FAULT
-#define FAULT 0
-#endif
 
 layout(push_constant) uniform Push { AcceptRaceArgs args; };
 layout(std430, binding = kRaceTargetLogits) readonly buffer TargetLogits { float target_logits[]; };
@@ -31,47 +27,20 @@ void main() {
     uint b = gl_WorkGroupID.y;
     if (round_slots[b].live == 0u || plans[b].is_chosen != 0u) return;
     uint slot = round_slots[b].slot;
-#if FAULT == 20 // temperature applied twice
-    float scale = 1.0 / (state[slot].temperature * state[slot].temperature);
-#else
     float scale = 1.0 / state[slot].temperature;
-#endif
     uvec2 seed = uvec2(state[slot].seed_low, state[slot].seed_high);
     uint next_row = plans[b].next_row;
     bool residual = plans[b].use_residual != 0u;
     bool one_hot = round_slots[b].one_hot != 0u;
-#if FAULT == 14 // lenience in the test alone
-    float lenience = 1.0;
-#else
     float lenience = state[slot].lenience;
-#endif
     uint position = round_slots[b].start + 1u + plans[b].accepted_len;
     uint target_row = b * (args.draft_len + 1u) + next_row;
     uint draft_row = residual ? b * args.draft_len + next_row : 0u;
-#if FAULT == 6 // no bonus: after full acceptance the last draft's row is used again
-    if (!residual && plans[b].accepted_len > 0u) target_row -= 1u;
-#endif
-#if FAULT == 11 // the bonus takes the noise of the position after its own
-    if (!residual && plans[b].accepted_len > 0u) position += 1u;
-#endif
-#if FAULT == 3 // the correction shares its random numbers with the draft noise
-    uint purpose = kPurposeDraft;
-#else
     uint purpose = kPurposeResidual;
-#endif
 
     VocabChoice target_choice = target_choices[target_row];
     VocabChoice draft_choice;
     if (residual && !one_hot) draft_choice = draft_choices[draft_row];
-#if FAULT == 9 // the draft's probabilities without its cut
-    draft_choice.cut_logit = kKeepAll.logit;
-    draft_choice.cut_last_id = kKeepAll.last_id;
-#elif FAULT == 10 // the target's without its cut
-    target_choice.cut_logit = kKeepAll.logit;
-    target_choice.cut_last_id = kKeepAll.last_id;
-#elif FAULT == 18 // all of the target's ties at its cut
-    target_choice.cut_last_id = kKeepAll.last_id;
-#endif
 
     uint lane = lane_index();
     uint begin = gl_WorkGroupID.x * kVocabChunk;
@@ -86,27 +55,14 @@ void main() {
             float e = exponential(random[i]);
             float target_p = probability(target_logits[target_row * args.vocab + id], id, scale, target_choice);
             if (is_drawable(target_p)) take_better(target_key, target_id, target_p / e, id);
-#if FAULT == 1 // residual dropped: the correction comes from the target itself
-            if (residual && target_p > 0.0) take_better(residual_key, residual_id, target_p / e, id);
-#else
             if (residual) {
-#if FAULT == 26 // ids that the draft lacks take no part
-                if (!one_hot && id >= args.draft_vocab) continue;
-#endif
                 float draft_p = 0.0;
                 if (!one_hot) {
                     if (id < args.draft_vocab) draft_p = probability(draft_logits[draft_row * args.draft_vocab + id], id, scale, draft_choice);
-                }
-#if FAULT != 8 // the rejected proposal keeps its weight
-                else if (id == plans[b].draft_token) draft_p = 1.0;
-#endif
+                } else if (id == plans[b].draft_token) draft_p = 1.0;
                 precise float weight = target_p - lenience * draft_p;
-#if FAULT == 19 // the residual of either side
-                weight = abs(weight);
-#endif
                 if (is_drawable(weight)) take_better(residual_key, residual_id, weight / e, id);
             }
-#endif
         }
     }
     lane_best(residual_key, residual_id);

@@ -3,15 +3,11 @@
 // below 1 is their appendix A.5, not lossless. A draft whose probability is no number above 0 was not drawn from it, and is
 // rejected. Greedy and coupled: accept what the target would have taken. Simulated: a
 // coin decides, so that speed can be measured at any acceptance; the text means nothing.
-// FAULT: test-only builds with a planted error each.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "shared/accept_args.h"
 #include "include/random.glsl"
 #include "include/probability.glsl"
-#ifndef FAULT
-#define FAULT 0
-#endif
 
 layout(local_size_x_id = 0) in;
 
@@ -35,21 +31,9 @@ void main() {
     bool greedy = temperature == 0.0;
     bool simulates = state[slot].acceptance == kAcceptSimulated;
     bool compares = greedy || state[slot].acceptance == kAcceptCoupled;
-#if FAULT == 15 // lenience in the residual alone
-    float lenience = 1.0;
-#else
     float lenience = state[slot].lenience;
-#endif
-#if FAULT == 7 // the test forgets the temperature
-    float scale = 1.0;
-#else
     float scale = greedy ? 1.0 : 1.0 / temperature;
-#endif
-#if FAULT == 13 // one uniform for all slots
-    uvec2 seed = uvec2(0u, state[slot].seed_high);
-#else
     uvec2 seed = uvec2(state[slot].seed_low, state[slot].seed_high);
-#endif
 
     uint accepted = 0u;
     float overlap = 0.0;
@@ -64,9 +48,6 @@ void main() {
         if (compares) {
             VocabChoice choice = target_choices[row0 + accepted];
             bool passes = token == choice.best_id;
-#if FAULT == 24 // any of the largest passes
-            passes = target_logits[(row0 + accepted) * args.vocab + token] == choice.best;
-#endif
             // A.5 for the argmax: target(t) ≥ lenience · max target, as distances of logits.
             if (greedy && lenience < 1.0) {
                 float logit = target_logits[(row0 + accepted) * args.vocab + token];
@@ -77,50 +58,21 @@ void main() {
             continue;
         }
         uint draft_row = b * args.draft_len + accepted;
-#if FAULT == 4 // stale draft distribution
-        if (accepted > 0u) draft_row -= 1u;
-#endif
-#if FAULT == 12 // one uniform for all positions
-        uint position = 0u;
-#else
         uint position = round_slots[b].start + 1u + accepted;
-#endif
-#if FAULT == 3 // the acceptance shares its random numbers with the draft noise
-        uint r = philox(uvec4(position, kPurposeDraft, 0u, 0u), seed).x;
-#else
         uint r = philox(uvec4(position, kPurposeAccept, 0u, 0u), seed).x;
-#endif
         precise float target_p = probability(target_logits[(row0 + accepted) * args.vocab + token], token, scale, target_choices[row0 + accepted]);
         precise float draft_p = 1.0;
         if (round_slots[b].one_hot == 0u)
             draft_p = probability(draft_logits[draft_row * args.draft_vocab + token], token, scale, draft_choices[draft_row]);
-#if FAULT != 25 // comparisons with what is no number decide
         if (!is_drawable(target_p) || !is_drawable(draft_p)) break;
-#endif
-#if FAULT == 21 // overlap beyond the whole
-        overlap += target_p / draft_p;
-#else
         overlap += min(1.0, target_p / draft_p);
-#endif
-#if FAULT == 2 // ratio inverted
-        if (!(uniform01(r) * target_p < draft_p)) break;
-#else
         precise float scaled = uniform01(r) * (lenience * draft_p);
         if (!(scaled < target_p)) break;
-#endif
     }
     uint not_finite = 0u;
     for (uint j = 0u; j <= accepted; ++j) not_finite |= is_finite(target_choices[row0 + j]) ? 0u : 1u << j;
-#if FAULT == 5 // off by one row
-    uint rejected_row = accepted < k && accepted > 0u ? accepted - 1u : accepted;
-#else
     uint rejected_row = accepted;
-#endif
-#if FAULT == 22 // coupled rows end in a race of their own
-    bool is_chosen = greedy;
-#else
     bool is_chosen = compares;
-#endif
     plans[b] = AcceptPlan(accepted, rejected_row, accepted < k ? 1u : 0u, is_chosen ? 1u : 0u, target_choices[row0 + accepted].best_id,
                           accepted < k ? target_rows[row0 + accepted + 1u].token : 0xffffffffu, overlap, not_finite);
 }

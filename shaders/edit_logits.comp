@@ -1,14 +1,10 @@
 // One workgroup per (chunk, row): counts the chunk's tokens in the row's context, then penalises those it saw (repetition,
 // presence, frequency) and adds the slot's biases, in place. The context is every committed token and the drafts before the
 // row, so nothing is kept between rounds. Logits that neither touches keep their bits.
-// FAULT: test-only builds with a planted error each.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "shared/edit_logits_args.h"
 #include "include/round_row.glsl"
-#ifndef FAULT
-#define FAULT 0
-#endif
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint THREADS = 64;
@@ -35,9 +31,6 @@ void main() {
     float frequency = state[slot].frequency_penalty;
     uint n_biases = min(state[slot].n_biases, kMaxBiases);
     bool penalises = repeat != 1.0 || presence != 0.0 || frequency != 0.0;
-#if FAULT == 1 // penalties of the target only
-    if (args.of_draft != 0u) penalises = false;
-#endif
     if (!penalises && n_biases == 0u) return;
 
     uint lane = gl_LocalInvocationIndex;
@@ -54,12 +47,10 @@ void main() {
             uint at = history[slot * args.history_stride + position] - begin;
             if (at < n) atomicAdd(seen[at], 1u);
         }
-#if FAULT != 2 // the context does not grow with the drafts
         for (uint draft = 1u + lane; draft <= n_drafts; draft += THREADS) {
             uint at = target_rows[entry * (args.draft_len + 1u) + draft].token - begin;
             if (at < n) atomicAdd(seen[at], 1u);
         }
-#endif
     }
     for (uint i = lane; i < n_biases; i += THREADS) { // no token twice
         uint at = biases[slot * kMaxBiases + i].token - begin;

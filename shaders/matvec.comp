@@ -18,9 +18,6 @@ void main() {
             if (writes && out_index < args.n_out && row0 + r < args.n_rows) {
                 uint at = (row0 + r) * args.y_stride + args.first_out + out_index;
                 precise float sum = acc[o * ROWS + r];
-#ifdef FAULT // tests only: rounds otherwise, 1: in tiles of 4 rows, 2: in the second row of any tile
-                if (FAULT == 1 ? ROWS == 4 : r == 1) sum = uintBitsToFloat(floatBitsToUint(sum) + 1u);
-#endif
                 if (ADD != 0u) sum = y[at] + sum;
                 y[at] = sum;
             }

@@ -1,6 +1,5 @@
 // One workgroup per row reduces the row's chunks; for drafts the token goes on to the rows that wait for it.
 // BEST: the chunks are BestTokens, and several teams share them.
-// FAULT: test-only builds with a planted error each.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -16,10 +15,6 @@ layout(constant_id = 2) const uint TEAMS = 1; // 1 unless BEST
 #endif
 #include "include/reduce.glsl"
 #include "include/vocab.glsl"
-
-#ifndef FAULT
-#define FAULT 0
-#endif
 
 layout(push_constant) uniform Push { PickArgs args; };
 layout(std430, binding = kPickPartials) readonly buffer Partials { PARTIAL partials[]; };
@@ -62,11 +57,7 @@ void main() {
     Cut cut = kKeepAll;
     if (args.with_cuts != 0u) cut = Cut(cuts[row].logit, cuts[row].last_id);
     choices[args.choice_first + row * args.choice_step] = VocabChoice(best, best_id, largest, sum, cut.logit, cut.last_id);
-#if FAULT == 17 // proposed drafts are overwritten
-    if (args.forward == 0u) return;
-#else
     if (args.forward == 0u || round_slots[row].one_hot != 0u) return; // proposed drafts stand
-#endif
     target_rows[row * (args.draft_len + 1u) + args.step + 1u].token = best_id;
     if (args.step + 1u < args.draft_len) draft_rows[draft_pass_first_row(args.batch, args.step + 1u) + row].token = best_id;
 }

@@ -1,7 +1,6 @@
 // One team per (chunk, row): the best key of the chunk and, for rows with temperature, the softmax sums of logit / T.
 // Memory-bound. The key is the logit (greedy), logit / T, or logit / T plus Gumbel noise (drafts with temperature, and
 // where acceptance is coupled the target's rows too, with the same noise).
-// FAULT: test-only builds with a planted error each.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "shared/vocab_args.h"
@@ -12,10 +11,6 @@ const uint TEAMS = 1;
 #include "include/reduce.glsl"
 #include "include/random.glsl"
 #include "include/vocab.glsl"
-
-#ifndef FAULT
-#define FAULT 0
-#endif
 
 layout(push_constant) uniform Push { VocabPartialsArgs args; };
 layout(std430, binding = kVocabLogits) readonly buffer Logits { float logits[]; };
@@ -29,20 +24,13 @@ void main() {
     uint entry = row / args.rows_per_slot;
     if (round_slots[entry].live == 0u || (args.of_draft != 0u && round_slots[entry].one_hot != 0u)) return;
     uint slot = round_slots[entry].slot;
-#if FAULT == 16 // noise by row of the round instead of absolute position
-    uint position = args.first_offset + row % args.rows_per_slot;
-#else
     uint position = round_slots[entry].start + args.first_offset + row % args.rows_per_slot;
-#endif
     float temperature = state[slot].temperature;
     uvec2 seed = uvec2(state[slot].seed_low, state[slot].seed_high);
     bool greedy = temperature == 0.0;
     float scale = greedy ? 1.0 : 1.0 / temperature;
     bool coupled = state[slot].acceptance == kAcceptCoupled;
     bool noisy = !greedy && (args.of_draft != 0u || coupled);
-#if FAULT == 23 // a target that is not told that it is coupled
-    noisy = !greedy && args.of_draft != 0u;
-#endif
     uint purpose = coupled ? kPurposeCoupled : kPurposeDraft;
     Cut cut = kKeepAll;
     if (args.with_cuts != 0u) cut = Cut(cuts[row].logit, cuts[row].last_id);
@@ -69,9 +57,6 @@ void main() {
     precise float sum = 0.0;
     if (!greedy) {
         largest = lane_max(largest);
-#if FAULT == 1 // the draft's distribution as it was before truncation
-        if (args.of_draft != 0u) cut = kKeepAll;
-#endif
         for (uint quad = begin + 4u * lane; quad < end; quad += 4u * LANES)
             for (uint i = 0u; i < 4u; ++i) {
                 if (quad + i >= end || !is_kept(logits[base + quad + i], quad + i, cut.logit, cut.last_id)) continue;

@@ -1,4 +1,4 @@
-// SPIR-V of shader variants that only tests use (tests/variants.cmake and tests/*/*.comp): planted faults, probes.
+// SPIR-V of shader variants that only tests use (tests/*/faults.cmake and tests/*/*.comp): planted faults, probes.
 #pragma once
 
 #include <cstdint>

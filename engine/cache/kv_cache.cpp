@@ -4,8 +4,7 @@
 namespace auspex {
 
 Result<std::unique_ptr<KvCache>> KvCache::create(Device& device, MemoryPool& memory, Uploader& uploader, const CacheShape& shape) {
-    std::unique_ptr<KvCache> cache(new KvCache());
-    cache->shape_ = shape;
+    std::unique_ptr<KvCache> cache(new KvCache(shape));
     cache->pages_per_slot_ = ceil_div(shape.max_rows, shape.page_size);
     if (!is_cache_dtype(shape.dtype))
         return Status(Code::unsupported, "a cache of type " + std::string(dtype_name(shape.dtype)) + " was asked for, expected f16, f32 or q8_0");
@@ -24,9 +23,6 @@ Result<std::unique_ptr<KvCache>> KvCache::create(Device& device, MemoryPool& mem
     AUSPEX_TRY_ASSIGN(table, memory.create(uint64_t(shape.n_slots) * cache->pages_per_slot_ * 4, MemoryUse::device));
     AUSPEX_TRY(uploader.zero_and_wait(table.view()));
     cache->page_table_ = std::move(table);
-    cache->references_.assign(shape.n_pages, 0);
-    for (uint32_t page = shape.n_pages; page-- > 0;) cache->free_.push_back(page);
-    cache->slots_.resize(shape.n_slots);
     return cache;
 }
 
@@ -34,11 +30,9 @@ Status KvCache::map(uint32_t slot, uint32_t n_rows, std::vector<PageChange>& cha
     std::vector<uint32_t>& pages = slots_[slot];
     uint32_t wanted = ceil_div(n_rows, shape_.page_size);
     if (wanted > pages_per_slot_) return {Code::capacity, "a sequence is longer than its page table"};
-    if (wanted > pages.size() && wanted - pages.size() > free_.size()) return {Code::capacity, "the cache has no free page"};
+    if (wanted > pages.size() && wanted - pages.size() > pool_.n_free()) return {Code::capacity, "the cache has no free page"};
     while (pages.size() < wanted) {
-        uint32_t page = free_.back();
-        free_.pop_back();
-        references_[page] = 1;
+        const uint32_t page = *pool_.take();
         changes.push_back({slot, static_cast<uint32_t>(pages.size()), page});
         pages.push_back(page);
     }
@@ -49,7 +43,7 @@ void KvCache::truncate(uint32_t slot, uint32_t n_rows, uint64_t turn) {
     std::vector<uint32_t>& pages = slots_[slot];
     uint32_t keep = ceil_div(n_rows, shape_.page_size);
     while (pages.size() > keep) {
-        retired_.push_back({pages.back(), turn});
+        pool_.retire(pages.back(), turn);
         pages.pop_back();
     }
 }
@@ -57,11 +51,11 @@ void KvCache::truncate(uint32_t slot, uint32_t n_rows, uint64_t turn) {
 Status KvCache::fork(uint32_t from, uint32_t to, uint32_t n_rows, std::vector<PageChange>& changes, std::vector<PageCopy>& copies) {
     uint32_t full = n_rows / shape_.page_size;
     bool partial = n_rows % shape_.page_size != 0;
-    if (partial && free_.empty()) return {Code::capacity, "the cache has no free page"};
+    if (partial && pool_.n_free() == 0) return {Code::capacity, "the cache has no free page"};
     if (!slots_[to].empty() || slots_[from].size() < full + (partial ? 1u : 0u)) return {Code::internal, "fork of unmapped rows"};
     for (uint32_t logical = 0; logical < full; ++logical) {
         uint32_t page = slots_[from][logical];
-        references_[page] += 1;
+        pool_.share(page);
         slots_[to].push_back(page);
         changes.push_back({to, logical, page});
     }
@@ -71,17 +65,7 @@ Status KvCache::fork(uint32_t from, uint32_t to, uint32_t n_rows, std::vector<Pa
     return ok_status();
 }
 
-void KvCache::collect(uint64_t completed_turn) {
-    std::erase_if(retired_, [&](const Retired& retired) {
-        if (retired.turn > completed_turn) return false;
-        release(retired.page);
-        return true;
-    });
-}
-
-void KvCache::release(uint32_t page) {
-    if (--references_[page] == 0) free_.push_back(page);
-}
+void KvCache::collect(uint64_t completed_turn) { pool_.collect(completed_turn); }
 
 void KvCache::record_copy(Recording& cmd, const PageCopy& copy) const {
     for (uint32_t layer = 0; layer < shape_.n_layers; ++layer)

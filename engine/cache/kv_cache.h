@@ -1,7 +1,7 @@
-// K and V of one model for all its slots: fixed-size pages in one pool, a page table in device memory, reference counts
-// on the host. Contents beyond a slot's length are garbage by contract. Who walks the keys is not its business.
+// K and V of one model for all its slots: fixed-size pages in one pool, a page table in device memory. Contents beyond a slot's length are garbage by contract. Who walks the keys is not its business.
 #pragma once
 
+#include "cache/page_pool.h"
 #include "kernels/rope_append.h"
 #include "tensor/upload.h"
 
@@ -53,28 +53,21 @@ class KvCache {
     BufferView page_table() const { return page_table_.view(); }    // (n_slots, pages_per_slot) uint
     const CacheShape& shape() const { return shape_; }
     uint32_t pages_per_slot() const { return pages_per_slot_; }
-    uint32_t n_free_pages() const { return static_cast<uint32_t>(free_.size()); }
+    uint32_t n_free_pages() const { return pool_.n_free(); }
     uint32_t n_mapped_pages(uint32_t slot) const { return static_cast<uint32_t>(slots_[slot].size()); }
 
     uint64_t bytes() const { return bytes_per_token(shape_) * shape_.page_size * shape_.n_pages; } // of the pools
     static uint64_t bytes_per_token(const CacheShape& shape); // K and V, all layers
 
   private:
-    KvCache() = default;
+    explicit KvCache(const CacheShape& shape) : shape_(shape), pool_(shape.n_pages), slots_(shape.n_slots) {}
     uint64_t page_bytes(CacheSide side) const { return cache_page_bytes(shape_.dtype, side, shape_.page_size, shape_.head_dim); }
-    void release(uint32_t page);
-    CacheShape shape_ = {};
+    CacheShape shape_;
     uint32_t pages_per_slot_ = 0;
     std::vector<Buffer> k_, v_; // one per layer
     Buffer page_table_;
-    std::vector<uint32_t> references_;         // per page
-    std::vector<uint32_t> free_;               // stack of pages
+    PagePool pool_;
     std::vector<std::vector<uint32_t>> slots_; // physical page of each logical one
-    struct Retired {
-        uint32_t page;
-        uint64_t turn;
-    };
-    std::vector<Retired> retired_;
 };
 
 } // namespace auspex

@@ -1,4 +1,4 @@
-// The checks see errors: every planted fault must fail one. The faults live in the shaders behind FAULT.
+// The checks see errors: every planted fault must fail one. The faults are in faults.cmake.
 #include "accept/rule_checks.h"
 
 namespace auspex {

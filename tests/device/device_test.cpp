@@ -2,7 +2,7 @@
 #include "device/device.h"
 
 #include "gpu_test.h"
-#include "session/engine.h"
+#include "session/engine_fixture.h"
 #include "vk_injector.h"
 
 namespace auspex {
@@ -224,14 +224,14 @@ class AdoptTest : public GpuTest {
         EXPECT_TRUE(id.ok()) << id.status().message();
         for (;;) {
             allow(true);
-            auto stepped = engine.scheduler().step(-1);
+            auto stepped = test::step(engine, -1);
             allow(false);
             if (!stepped.ok() || !stepped.value().pending) break;
             EXPECT_TRUE(engine.turns().wait(10'000'000'000).ok());
         }
-        const LiveSequence* sequence = engine.scheduler().find(id.value());
+        const LiveSequence* sequence = test::find_sequence(engine, id.value());
         std::vector<uint32_t> tokens(sequence->tokens.begin() + sequence->prompt_n, sequence->tokens.end());
-        EXPECT_TRUE(engine.scheduler().destroy(id.value()).ok());
+        EXPECT_TRUE(test::destroy_sequence(engine, id.value()).ok());
         return tokens;
     }
 };

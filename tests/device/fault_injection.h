@@ -2,7 +2,7 @@
 // short and the long campaign.
 #pragma once
 
-#include "session/engine.h"
+#include "session/engine_fixture.h"
 #include "vk_injector.h"
 
 #include <gtest/gtest.h>
@@ -55,11 +55,11 @@ inline EngineDesc tiny_engine() {
 inline void expect_lost(Engine& engine, uint64_t sequence) {
     SequenceRequest request;
     request.prompt = {1, 2, 3};
-    EXPECT_EQ(engine.scheduler().step(-1).status().code(), Code::device_lost);
+    EXPECT_EQ(step(engine, -1).status().code(), Code::device_lost);
     EXPECT_EQ(engine.turns().wait(1'000'000).status().code(), Code::device_lost);
     EXPECT_EQ(engine.create_sequence(request).status().code(), Code::device_lost);
     EXPECT_EQ(engine.fork_sequence(sequence, {}).status().code(), Code::device_lost);
-    EXPECT_EQ(engine.scheduler().step(0.001).status().code(), Code::device_lost);
+    EXPECT_EQ(step(engine, 0.001).status().code(), Code::device_lost);
 }
 
 inline Life live(const Injection& injection, Pace pace, const std::string& cache_folder = "") {
@@ -90,7 +90,7 @@ inline Life live(const Injection& injection, Pace pace, const std::string& cache
     constexpr int kMany = 2000;
     int failures = 0;
     for (int i = 0; i < kMany && !ids.empty() && failures < 4; ++i) {
-        auto stepped = engine.scheduler().step(pace == Pace::free ? -1.0 : 0.0005);
+        auto stepped = step(engine, pace == Pace::free ? -1.0 : 0.0005);
         if (stepped.ok() && ids.size() == 1) { // in the middle of the first one's work
             SequenceRequest forked = request;
             forked.prompt.clear();
@@ -114,10 +114,10 @@ inline Life live(const Injection& injection, Pace pace, const std::string& cache
         break;
     }
     for (uint64_t id : ids)
-        if (LiveSequence* sequence = engine.scheduler().find(id); sequence && life.finished)
+        if (LiveSequence* sequence = find_sequence(engine, id); sequence && life.finished)
             life.tokens.emplace_back(sequence->tokens.begin() + sequence->prompt_n, sequence->tokens.end());
     if (!ids.empty()) {
-        EXPECT_TRUE(engine.scheduler().destroy(ids[0]).ok());
+        EXPECT_TRUE(destroy_sequence(engine, ids[0]).ok());
     }
     return life;
 }

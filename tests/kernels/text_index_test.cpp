@@ -201,7 +201,7 @@ TEST_F(TextIndex, every_round_proposes_what_its_text_holds) {
     EXPECT_LT(tally.found, tally.rounds * 9 / 10);
 }
 
-// FAULT 1: an n-gram in eight is not put in.
+// Fault 1: an n-gram in eight is not put in.
 TEST_F(TextIndex, an_index_that_forgets_is_found_out) {
     const std::unique_ptr<KernelLibrary> library = new_library();
     library->replace("accept_commit.searches", test_shader("accept_commit.searches.fault1"));

@@ -50,7 +50,7 @@ uint64_t converse(Engine& engine, const std::vector<Part>& parts, float temperat
         drive(engine);
         if (::testing::Test::HasFatalFailure()) return id;
         if (answers) answers->push_back(answer_of(engine, id));
-        engine.scheduler().find(id)->output.clear();
+        find_sequence(engine, id)->output.clear();
     }
     return id;
 }
@@ -61,7 +61,7 @@ struct Remains {
     std::vector<std::byte> target, draft;
 };
 Remains remains_of(Engine& engine, uint64_t id, uint32_t draft_rows) {
-    const LiveSequence& sequence = *engine.scheduler().find(id);
+    const LiveSequence& sequence = *find_sequence(engine, id);
     EXPECT_EQ(sequence.target_len + 1, sequence.tokens.size());
     const gpu::SlotState state = slot_state(engine, sequence.slot);
     EXPECT_EQ(state.target_len, sequence.target_len);
@@ -116,11 +116,11 @@ TEST(Append, held_parts_are_one_prompt) {
                 ASSERT_FALSE(HasFatalFailure());
                 auto fresh = engine->create_sequence({whole, 40, {temperature, 9 + 3}, draft_len, true});
                 drive(*engine);
-                const LiveSequence& expected = *engine->scheduler().find(fresh.value());
-                EXPECT_EQ(engine->scheduler().find(id)->prompt_n, 104u);
+                const LiveSequence& expected = *find_sequence(*engine, fresh.value());
+                EXPECT_EQ(find_sequence(*engine, id)->prompt_n, 104u);
                 expect_same(*engine, remains_of(*engine, id, expected.draft_rows), remains_of(*engine, fresh.value(), expected.draft_rows),
                             "draft_len " + std::to_string(draft_len));
-                for (uint64_t one : {id, fresh.value()}) ASSERT_TRUE(engine->scheduler().destroy(one).ok());
+                for (uint64_t one : {id, fresh.value()}) ASSERT_TRUE(destroy_sequence(*engine, one).ok());
             }
 }
 
@@ -138,11 +138,11 @@ TEST(Append, nothing_appended_goes_on) {
                 ASSERT_TRUE(engine->append_sequence(id.value(), {{}, n, {temperature, 4}, draft_len, true}).ok());
                 drive(*engine);
                 ASSERT_FALSE(HasFatalFailure());
-                EXPECT_EQ(engine->scheduler().find(id.value())->prefilled_n, 0u);
+                EXPECT_EQ(find_sequence(*engine, id.value())->prefilled_n, 0u);
             }
-            const auto& tokens = engine->scheduler().find(id.value())->tokens;
+            const auto& tokens = find_sequence(*engine, id.value())->tokens;
             EXPECT_EQ(std::vector<uint32_t>(tokens.begin() + 30, tokens.end()), longer.tokens) << "draft_len " << draft_len;
-            ASSERT_TRUE(engine->scheduler().destroy(id.value()).ok());
+            ASSERT_TRUE(destroy_sequence(*engine, id.value()).ok());
         }
 }
 
@@ -175,11 +175,11 @@ TEST_P(AppendedTwins, every_draft_is_accepted) {
             EXPECT_EQ(answers[i].stats.draft_n, answers[i].stats.draft_n_accepted) << what;
             if (part.max_tokens != kHoldTokens) { EXPECT_EQ(answers[i].stats.rounds, (part.max_tokens + part.draft_len) / (part.draft_len + 1)) << what; }
         }
-        const LiveSequence& sequence = *engine->scheduler().find(id);
+        const LiveSequence& sequence = *find_sequence(*engine, id);
         EXPECT_GE(sequence.draft_rows + 2, sequence.target_len);
         EXPECT_EQ(first_difference(engine->target().cache().shape(), cache_rows(*engine, engine->target(), sequence.slot, sequence.draft_rows),
                                    cache_rows(*engine, *engine->draft(), sequence.slot, sequence.draft_rows)), "") << "conversation " << c;
-        ASSERT_TRUE(engine->scheduler().destroy(id).ok());
+        ASSERT_TRUE(destroy_sequence(*engine, id).ok());
     }
 }
 
@@ -195,7 +195,7 @@ TEST(Append, speculative_conversations_are_plain_ones) {
     std::vector<Answer> plain;
     const uint64_t plain_id = converse(*engine, parts, 0, &plain);
     const Remains expected = remains_of(*engine, plain_id, 0);
-    ASSERT_TRUE(engine->scheduler().destroy(plain_id).ok());
+    ASSERT_TRUE(destroy_sequence(*engine, plain_id).ok());
     for (Engine* at : {engine.get(), other.get()})
         for (uint32_t draft_len : {0u, 1u, 4u, 8u}) {
             if (at == other.get() && draft_len % 4 != 0) continue;
@@ -205,7 +205,7 @@ TEST(Append, speculative_conversations_are_plain_ones) {
             ASSERT_FALSE(HasFatalFailure());
             for (size_t i = 0; i < parts.size(); ++i) EXPECT_EQ(found[i].tokens, plain[i].tokens) << "draft_len " << draft_len << ", part " << i;
             expect_same(*at, remains_of(*at, id, 0), expected, "draft_len " + std::to_string(draft_len));
-            ASSERT_TRUE(at->scheduler().destroy(id).ok());
+            ASSERT_TRUE(destroy_sequence(*at, id).ok());
         }
 }
 
@@ -228,13 +228,13 @@ TEST(Append, a_conversation_is_one_text) {
             ASSERT_FALSE(HasFatalFailure());
             all.insert(all.end(), prompt.begin(), prompt.end());
             const Answer fresh = run_job(*engine, {.prompt = all, .max_tokens = 20});
-            const LiveSequence& sequence = *engine->scheduler().find(id);
+            const LiveSequence& sequence = *find_sequence(*engine, id);
             EXPECT_EQ(std::vector<uint32_t>(sequence.tokens.end() - 20, sequence.tokens.end()), fresh.tokens) << "draft_len " << draft_len << ", part " << i;
             EXPECT_EQ(sequence.prefilled_n, prompt.size() - (i == 0 ? 1 : 0)); // the last token said is evaluated by the first round
             all.insert(all.end(), fresh.tokens.begin(), fresh.tokens.end());
             EXPECT_EQ(sequence.tokens, all);
         }
-        ASSERT_TRUE(engine->scheduler().destroy(id).ok());
+        ASSERT_TRUE(destroy_sequence(*engine, id).ok());
     }
 }
 
@@ -243,7 +243,7 @@ TEST(Append, nothing_is_read_twice) {
     auto engine = make_engine(pair(1, 300, 5));
     ASSERT_TRUE(engine);
     const uint64_t id = converse(*engine, {{40, 40, 4}});
-    const LiveSequence& sequence = *engine->scheduler().find(id);
+    const LiveSequence& sequence = *find_sequence(*engine, id);
     const uint32_t kept = sequence.draft_rows;
     for (LlamaModel* model : {&engine->target(), engine->draft()})
         for (uint32_t layer = 0; layer < 2; ++layer)
@@ -274,12 +274,12 @@ TEST(Append, after_cancel_in_flight) {
         const Part next = {run % 2 ? 0u : 19u, 12, 3}; // nothing to read: the next round is queued behind what is under way
         const uint64_t id = engine->create_sequence(request_of(begin, 0)).value();
         for (int i = 0; i < steps; ++i) {
-            ASSERT_TRUE(engine->scheduler().step(budget_ms).ok());
+            ASSERT_TRUE(step(*engine, budget_ms).ok());
             if (i + 1 < steps) { ASSERT_TRUE(engine->turns().wait(60'000'000'000).ok()); }
         }
-        const LiveSequence& sequence = *engine->scheduler().find(id);
+        const LiveSequence& sequence = *find_sequence(*engine, id);
         in_flight += sequence.unread_rounds;
-        ASSERT_TRUE(engine->scheduler().cancel(id).ok());
+        ASSERT_TRUE(cancel_sequence(*engine, id).ok());
         const auto n = static_cast<uint32_t>(sequence.tokens.size()) - begin.prompt_n;
         ASSERT_TRUE(engine->append_sequence(id, request_of(next, 1)).ok());
         drive(*engine);
@@ -288,11 +288,11 @@ TEST(Append, after_cancel_in_flight) {
         EXPECT_EQ(sequence.n_generated(), 12u);
         const Remains found = remains_of(*engine, id, sequence.draft_rows);
         const uint32_t draft_rows = sequence.draft_rows;
-        ASSERT_TRUE(engine->scheduler().destroy(id).ok());
+        ASSERT_TRUE(destroy_sequence(*engine, id).ok());
 
         const uint64_t same = converse(*clean, {{begin.prompt_n, n == 0 ? kHoldTokens : n, begin.draft_len}, next});
-        expect_same(*clean, found, remains_of(*clean, same, std::min(draft_rows, clean->scheduler().find(same)->draft_rows)), std::to_string(n) + " generated, run " + std::to_string(run));
-        ASSERT_TRUE(clean->scheduler().destroy(same).ok());
+        expect_same(*clean, found, remains_of(*clean, same, std::min(draft_rows, find_sequence(*clean, same)->draft_rows)), std::to_string(n) + " generated, run " + std::to_string(run));
+        ASSERT_TRUE(destroy_sequence(*clean, same).ok());
     }
     EXPECT_GT(in_flight, 10u);
 }
@@ -308,18 +308,18 @@ TEST(Append, conversations_do_not_disturb_each_other) {
     std::vector<std::vector<uint32_t>> alone;
     for (const auto& conversation : parts) {
         const uint64_t id = converse(*engine, conversation);
-        alone.push_back(engine->scheduler().find(id)->tokens);
-        ASSERT_TRUE(engine->scheduler().destroy(id).ok());
+        alone.push_back(find_sequence(*engine, id)->tokens);
+        ASSERT_TRUE(destroy_sequence(*engine, id).ok());
     }
     std::vector<uint64_t> ids;
     std::vector<size_t> at(parts.size(), 1);
     for (size_t c = 0; c < parts.size(); ++c) ids.push_back(engine->create_sequence(request_of(parts[c][0], 0)).value());
     drive(*engine, [&] { // each goes on the moment it ends, while the others are under way
         for (size_t c = 0; c < parts.size(); ++c)
-            if (engine->scheduler().find(ids[c])->stop != StopReason::none && at[c] < parts[c].size()) {
+            if (find_sequence(*engine, ids[c])->stop != StopReason::none && at[c] < parts[c].size()) {
                 EXPECT_TRUE(engine->append_sequence(ids[c], request_of(parts[c][at[c]], at[c])).ok());
                 at[c] += 1;
-                engine->scheduler().find(ids[c])->output.clear();
+                find_sequence(*engine, ids[c])->output.clear();
             }
         return false;
     });
@@ -333,8 +333,8 @@ TEST(Append, conversations_do_not_disturb_each_other) {
         ASSERT_FALSE(HasFatalFailure());
     }
     for (size_t c = 0; c < parts.size(); ++c) {
-        EXPECT_EQ(engine->scheduler().find(ids[c])->tokens, alone[c]) << "conversation " << c;
-        ASSERT_TRUE(engine->scheduler().destroy(ids[c]).ok());
+        EXPECT_EQ(find_sequence(*engine, ids[c])->tokens, alone[c]) << "conversation " << c;
+        ASSERT_TRUE(destroy_sequence(*engine, ids[c]).ok());
     }
     drive(*engine);
     EXPECT_EQ(engine->target().cache().n_free_pages(), all_pages);
@@ -362,7 +362,7 @@ TEST(Append, forks_of_conversations) {
             ASSERT_TRUE(engine->append_sequence(held, go_on).ok());
             drive(*engine);
             ASSERT_FALSE(HasFatalFailure());
-            const auto& find = [&](uint64_t one) -> const LiveSequence& { return *engine->scheduler().find(one); };
+            const auto& find = [&](uint64_t one) -> const LiveSequence& { return *find_sequence(*engine, one); };
             EXPECT_EQ(find(fork).tokens, find(id).tokens) << read << draft_len;
             EXPECT_EQ(find(fork).prefilled_n, 0u);
             EXPECT_EQ(find(grandchild).tokens, find(held).tokens) << read << draft_len;
@@ -372,7 +372,7 @@ TEST(Append, forks_of_conversations) {
             const uint64_t straight = converse(*engine, {{18, 20, draft_len}, {31, 15, draft_len}, {50, kHoldTokens, draft_len}, {7, 30, draft_len}});
             const uint32_t draft_rows = std::min(find(straight).draft_rows, find(grandchild).draft_rows);
             expect_same(*engine, remains_of(*engine, grandchild, draft_rows), remains_of(*engine, straight, draft_rows), "grandchild");
-            for (uint64_t one : {id, fork, held, grandchild, straight}) ASSERT_TRUE(engine->scheduler().destroy(one).ok());
+            for (uint64_t one : {id, fork, held, grandchild, straight}) ASSERT_TRUE(destroy_sequence(*engine, one).ok());
             drive(*engine);
         }
 }
@@ -384,10 +384,10 @@ TEST(Append, what_cannot_go_on_is_refused_and_stays) {
     EXPECT_EQ(engine->append_sequence(77, request_of(part, 0)).code(), Code::invalid_argument);
     const uint64_t id = engine->create_sequence(request_of(part, 0)).value();
     EXPECT_EQ(engine->append_sequence(id, request_of(part, 0)).code(), Code::invalid_argument); // not begun
-    ASSERT_TRUE(engine->scheduler().step(-1).ok());
+    ASSERT_TRUE(step(*engine, -1).ok());
     EXPECT_EQ(engine->append_sequence(id, request_of(part, 0)).code(), Code::invalid_argument); // under way
     drive(*engine);
-    const LiveSequence& sequence = *engine->scheduler().find(id);
+    const LiveSequence& sequence = *find_sequence(*engine, id);
     const auto before = sequence.tokens;
     EXPECT_EQ(before.size(), 30u);
     EXPECT_EQ(engine->append_sequence(id, request_of({34, 1}, 1)).code(), Code::capacity); // no room for an answer
@@ -415,18 +415,18 @@ TEST(Append, a_round_of_before_is_read_behind_a_new_one) {
     PFN_vkGetFenceStatus& get_status = engine->device().vk.GetFenceStatus;
     const PFN_vkGetFenceStatus real = get_status;
     get_status = [](VkDevice, VkFence) { return VK_NOT_READY; }; // nothing is read
-    ASSERT_TRUE(engine->scheduler().step(-1).ok());
+    ASSERT_TRUE(step(*engine, -1).ok());
     ASSERT_FALSE(engine->turns().idle());
-    ASSERT_TRUE(engine->scheduler().cancel(id).ok());
+    ASSERT_TRUE(cancel_sequence(*engine, id).ok());
     ASSERT_TRUE(engine->append_sequence(id, {more, 20, {}, 0, true}).ok());
-    ASSERT_TRUE(engine->scheduler().step(-1).ok());
+    ASSERT_TRUE(step(*engine, -1).ok());
     get_status = real;
     drive(*engine);
     ASSERT_FALSE(HasFatalFailure());
     std::vector<uint32_t> whole = first;
     whole.insert(whole.end(), more.begin(), more.end());
     EXPECT_EQ(answer_of(*engine, id).tokens, run_job(*engine, {.prompt = whole, .max_tokens = 20}).tokens);
-    EXPECT_EQ(engine->scheduler().find(id)->tokens.size(), whole.size() + 20);
+    EXPECT_EQ(find_sequence(*engine, id)->tokens.size(), whole.size() + 20);
 }
 
 } // namespace

@@ -166,9 +166,9 @@ TEST(BackgroundCompile, without_threads_drafts_wait_until_their_shaders_are_ther
     auto id = engine->create_sequence(text(60).request());
     ASSERT_TRUE(id.ok());
     drive(*engine);
-    const std::string why = engine->planner().report(*engine->scheduler().find(id.value())).choice;
+    const std::string why = engine->planner().report(*find_sequence(*engine, id.value())).choice;
     EXPECT_NE(why.find("not compiled"), std::string::npos) << why;
-    ASSERT_TRUE(engine->scheduler().destroy(id.value()).ok());
+    ASSERT_TRUE(destroy_sequence(*engine, id.value()).ok());
     ASSERT_TRUE(engine->prepare(text(1).request()).ok());
     EXPECT_EQ(times_until_drafted(*engine, text(150), wanted, 3), 1);
 }
@@ -182,7 +182,7 @@ TEST(BackgroundCompile, an_engine_may_end_while_its_shaders_are_compiled) {
         ASSERT_TRUE(engine);
         auto id = engine->create_sequence(text(200).request());
         ASSERT_TRUE(id.ok());
-        drive(*engine, [&] { return Compiler::n_behind > 0 || engine->scheduler().find(id.value())->stop != StopReason::none; });
+        drive(*engine, [&] { return Compiler::n_behind > 0 || find_sequence(*engine, id.value())->stop != StopReason::none; });
         const uint32_t begun = Compiler::n_behind;
         engine.reset();
         EXPECT_LE(Compiler::n_behind, begun + desc.background_threads);
@@ -200,13 +200,13 @@ TEST(BackgroundCompile, two_engines_on_two_threads) {
             auto id = engine.create_sequence(text(80).request());
             if (!id.ok()) return;
             for (;;) {
-                auto stepped = engine.scheduler().step(-1);
+                auto stepped = step(engine, -1);
                 if (!stepped.ok()) return;
                 if (!stepped.value().pending) break;
                 if (!engine.turns().wait(60'000'000'000).ok()) return;
             }
-            tokens[which] = engine.scheduler().find(id.value())->tokens;
-            if (!engine.scheduler().destroy(id.value()).ok()) return;
+            tokens[which] = find_sequence(engine, id.value())->tokens;
+            if (!destroy_sequence(engine, id.value()).ok()) return;
         }
     };
     std::thread other([&] { decode(1); });

@@ -28,7 +28,7 @@ struct Remains {
     std::vector<std::byte> target, draft;
 };
 Remains remains_of(Engine& engine, uint64_t id, uint32_t target_rows, uint32_t draft_rows) {
-    const LiveSequence& sequence = *engine.scheduler().find(id);
+    const LiveSequence& sequence = *find_sequence(engine, id);
     const gpu::SlotState state = slot_state(engine, sequence.slot);
     EXPECT_EQ(state.target_len + 1, sequence.tokens.size());
     EXPECT_EQ(state.draft_cache_len, sequence.draft_rows);
@@ -41,17 +41,17 @@ Remains remains_of(Engine& engine, uint64_t id, uint32_t target_rows, uint32_t d
 // The same text without a single draft. The draft then reads it by replay; what follows is not looked at.
 Remains never_drafted(Engine& engine, const Job& job, uint32_t target_rows, uint32_t draft_rows) {
     auto id = engine.create_sequence({job.prompt, job.max_tokens + 20, {0, 1}, 0, true});
-    const LiveSequence& sequence = *engine.scheduler().find(id.value());
+    const LiveSequence& sequence = *find_sequence(engine, id.value());
     bool told = false;
     drive(engine, [&] {
         if (!told && sequence.output.size() > job.max_tokens) {
             EXPECT_EQ(sequence.stats.draft_n, 0u);
-            told = engine.scheduler().set_draft_len(id.value(), 1).ok();
+            told = set_draft_len(engine, id.value(), 1).ok();
         }
         return false;
     });
     Remains r = remains_of(engine, id.value(), target_rows, draft_rows);
-    EXPECT_TRUE(engine.scheduler().destroy(id.value()).ok());
+    EXPECT_TRUE(destroy_sequence(engine, id.value()).ok());
     return r;
 }
 
@@ -79,7 +79,7 @@ TEST_P(Rewind, redone_is_never_drafted) {
         std::vector<Remains> drafted;
         uint32_t rejected = 0;
         for (uint64_t id : ids) {
-            const LiveSequence& sequence = *engine->scheduler().find(id);
+            const LiveSequence& sequence = *find_sequence(*engine, id);
             drafted.push_back(remains_of(*engine, id, sequence.target_len, sequence.draft_rows));
             rejected += sequence.stats.draft_n - sequence.stats.draft_n_accepted;
             if (by_model) { EXPECT_GE(sequence.draft_rows + 2, sequence.target_len); } // it was drafting to the end
@@ -87,7 +87,7 @@ TEST_P(Rewind, redone_is_never_drafted) {
             model_rounds += sequence.stats.drafter_rounds[static_cast<size_t>(Drafter::model)];
         }
         EXPECT_GT(rejected, 0u);
-        for (uint64_t id : ids) ASSERT_TRUE(engine->scheduler().destroy(id).ok());
+        for (uint64_t id : ids) ASSERT_TRUE(destroy_sequence(*engine, id).ok());
         for (size_t i = 0; i < ids.size(); i += slots == 64 ? 8 : 1) { // at 64 slots every eighth is enough
             const Job& job = jobs[begin + i];
             Remains plain = never_drafted(*engine, job, drafted[i].target_rows, drafted[i].draft_rows);
@@ -123,7 +123,7 @@ TEST_P(Forked, rows_are_those_of_the_source) {
         ASSERT_TRUE(fork.ok());
         drive(*engine);
         ASSERT_FALSE(HasFatalFailure());
-        const LiveSequence &from = *engine->scheduler().find(source.value()), &to = *engine->scheduler().find(fork.value());
+        const LiveSequence &from = *find_sequence(*engine, source.value()), &to = *find_sequence(*engine, fork.value());
         ASSERT_NE(from.slot, to.slot);
         ASSERT_EQ(from.target_len, n - 1);
         EXPECT_EQ(answer_of(*engine, fork.value()).tokens, alone.tokens);
@@ -132,7 +132,7 @@ TEST_P(Forked, rows_are_those_of_the_source) {
             const auto expected = cache_rows(*engine, *model, from.slot, rows), found = cache_rows(*engine, *model, to.slot, rows);
             EXPECT_EQ(first_difference(model->cache().shape(), found, expected), "") << rows << " rows";
         }
-        for (uint64_t id : {source.value(), fork.value()}) ASSERT_TRUE(engine->scheduler().destroy(id).ok());
+        for (uint64_t id : {source.value(), fork.value()}) ASSERT_TRUE(destroy_sequence(*engine, id).ok());
         drive(*engine);
     }
 }
@@ -182,26 +182,26 @@ TEST_P(Company, a_slots_text_is_the_same_alone) {
             if (auto id = engine->fork_sequence(ids[roll(ids.size())], {{}, n, sampling, draft_len, true}); id.ok()) others.push_back(id.value());
             break;
         case 5:
-            if (!others.empty()) { EXPECT_TRUE(engine->scheduler().set_draft_len(others[roll(others.size())], draft_len).ok()); }
+            if (!others.empty()) { EXPECT_TRUE(set_draft_len(*engine, others[roll(others.size())], draft_len).ok()); }
             break;
         case 6:
-            if (!others.empty()) { EXPECT_TRUE(engine->scheduler().cancel(others[roll(others.size())]).ok()); }
+            if (!others.empty()) { EXPECT_TRUE(cancel_sequence(*engine, others[roll(others.size())]).ok()); }
             break;
         default:
             if (others.empty()) break;
             const size_t victim = roll(others.size());
-            EXPECT_TRUE(engine->scheduler().destroy(others[victim]).ok());
+            EXPECT_TRUE(destroy_sequence(*engine, others[victim]).ok());
             others.erase(others.begin() + static_cast<ptrdiff_t>(victim));
         }
         // Room for the watched ones.
         while (ids.size() < watched.size() && others.size() + watched.size() > GetParam()) {
-            EXPECT_TRUE(engine->scheduler().destroy(others.back()).ok());
+            EXPECT_TRUE(destroy_sequence(*engine, others.back()).ok());
             others.pop_back();
         }
     };
     drive(*engine, [&] {
         stir();
-        return ids.size() == watched.size() && std::all_of(ids.begin(), ids.end(), [&](uint64_t id) { return engine->scheduler().find(id)->stop != StopReason::none; });
+        return ids.size() == watched.size() && std::all_of(ids.begin(), ids.end(), [&](uint64_t id) { return find_sequence(*engine, id)->stop != StopReason::none; });
     });
     while (ids.size() < watched.size() && !HasFatalFailure()) // the company ran dry
         drive(*engine, [&] {
@@ -215,8 +215,8 @@ TEST_P(Company, a_slots_text_is_the_same_alone) {
         EXPECT_EQ(answer.tokens, alone[i].tokens) << "watched sequence " << i;
         EXPECT_EQ(answer.origins, alone[i].origins) << "watched sequence " << i;
     }
-    for (uint64_t id : ids) ASSERT_TRUE(engine->scheduler().destroy(id).ok());
-    for (uint64_t id : others) ASSERT_TRUE(engine->scheduler().destroy(id).ok());
+    for (uint64_t id : ids) ASSERT_TRUE(destroy_sequence(*engine, id).ok());
+    for (uint64_t id : others) ASSERT_TRUE(destroy_sequence(*engine, id).ok());
     drive(*engine);
     const KvCache& cache = engine->target().cache();
     EXPECT_EQ(cache.n_free_pages(), cache.shape().n_pages);

@@ -55,7 +55,7 @@ inline Completions count_completions(Engine& engine, const std::vector<uint32_t>
         drive(engine);
         if (::testing::Test::HasFatalFailure()) return found;
         for (uint64_t id : ids) {
-            const LiveSequence& sequence = *engine.scheduler().find(id);
+            const LiveSequence& sequence = *find_sequence(engine, id);
             EXPECT_EQ(sequence.stop, StopReason::length);
             EXPECT_EQ(sequence.output.size(), request.max_tokens);
             if (sequence.output.size() != request.max_tokens) return found;
@@ -64,10 +64,10 @@ inline Completions count_completions(Engine& engine, const std::vector<uint32_t>
             found.counts[at] += 1;
             found.drafted += sequence.stats.draft_n;
             found.accepted += sequence.stats.draft_n_accepted;
-            EXPECT_TRUE(engine.scheduler().destroy(id).ok());
+            EXPECT_TRUE(destroy_sequence(engine, id).ok());
         }
     }
-    if (source.ok()) { EXPECT_TRUE(engine.scheduler().destroy(source.value()).ok()); }
+    if (source.ok()) { EXPECT_TRUE(destroy_sequence(engine, source.value()).ok()); }
     return found;
 }
 

@@ -45,9 +45,9 @@ Bits bits_of(Engine& engine) {
     auto id = engine.create_sequence({random_prompt(100, kVocab, 9), 3, keeping_logits(), 0, true});
     drive(engine);
     bits.logits = last_logits(engine);
-    const LiveSequence& sequence = *engine.scheduler().find(id.value());
+    const LiveSequence& sequence = *find_sequence(engine, id.value());
     bits.cache = cache_rows(engine, engine.target(), sequence.slot, sequence.target_len);
-    EXPECT_TRUE(engine.scheduler().destroy(id.value()).ok());
+    EXPECT_TRUE(destroy_sequence(engine, id.value()).ok());
     return bits;
 }
 const Bits& native_bits() {
@@ -79,7 +79,7 @@ TEST(Devices, a_time_budget_changes_no_bit) {
     uint32_t n = 0;
     auto id = engine->create_sequence(jobs()[3].request());
     for (;;) {
-        auto stepped = engine->scheduler().step(n++ % 3 ? 0.01 : -1);
+        auto stepped = step(*engine, n++ % 3 ? 0.01 : -1);
         ASSERT_TRUE(stepped.ok()) << stepped.status().message();
         if (!stepped.value().pending) break;
         ASSERT_TRUE(engine->turns().wait(60'000'000'000).ok());
@@ -94,7 +94,7 @@ TEST(Devices, an_engine_may_go_in_the_middle_of_a_round) {
         auto engine = make_engine(pair());
         ASSERT_TRUE(engine);
         ASSERT_TRUE(engine->create_sequence(jobs()[1].request()).ok());
-        for (int i = 0; i < steps; ++i) ASSERT_TRUE(engine->scheduler().step(0.0).ok());
+        for (int i = 0; i < steps; ++i) ASSERT_TRUE(step(*engine, 0.0).ok());
     }
 }
 

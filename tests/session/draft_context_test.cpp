@@ -75,10 +75,10 @@ TEST(DraftContext, rounds_behind_it_are_plain) {
     auto engine = make_engine(pair_of(1));
     ASSERT_TRUE(engine);
     run_job(*engine, {.prompt = random_prompt(60, kVocab, 1), .max_tokens = 60, .draft_len = 4});
-    EXPECT_LE(engine->scheduler().take_round_times(4).rounds, 6u); // two or three that draft, and what was queued before the host knew
-    EXPECT_GT(engine->scheduler().take_round_times(0).rounds, 40u);
+    EXPECT_LE(take_round_times(*engine, 4).rounds, 6u); // two or three that draft, and what was queued before the host knew
+    EXPECT_GT(take_round_times(*engine, 0).rounds, 40u);
     run_job(*engine, {.prompt = random_prompt(90, kVocab, 1), .max_tokens = 20, .draft_len = 4});
-    EXPECT_EQ(engine->scheduler().take_round_times(4).rounds, 0u);
+    EXPECT_EQ(take_round_times(*engine, 4).rounds, 0u);
 }
 
 class DraftContextTexts : public ::testing::TestWithParam<DrafterChoice> {};
@@ -140,7 +140,7 @@ TEST(DraftContext, a_seed_gives_its_text_again) {
                 const Answer answer = answer_of(*engine, id.value());
                 EXPECT_EQ(answer.tokens, together[i].tokens) << jobs[i].prompt.size() << " tokens of prompt, late every " << late_one_in;
                 for (size_t d = 0; d < rounds.size(); ++d) rounds[d] += answer.stats.drafter_rounds[d];
-                ASSERT_TRUE(engine->scheduler().destroy(id.value()).ok());
+                ASSERT_TRUE(destroy_sequence(*engine, id.value()).ok());
             }
         }
         EXPECT_GT(rounds[static_cast<size_t>(Drafter::model)], 40u);
@@ -157,15 +157,15 @@ TEST(DraftContext, catching_up_ends_with_it) {
         const Answer expected = run_job(*engine, job);
         auto id = engine->create_sequence(job.request());
         ASSERT_TRUE(id.ok());
-        LiveSequence* sequence = engine->scheduler().find(id.value());
+        LiveSequence* sequence = find_sequence(*engine, id.value());
         drive(*engine, [&] { return sequence->n_generated() >= plain_first; });
-        ASSERT_TRUE(engine->scheduler().set_draft_len(id.value(), 4).ok());
+        ASSERT_TRUE(set_draft_len(*engine, id.value(), 4).ok());
         drive(*engine);
         const Answer answer = answer_of(*engine, id.value());
         EXPECT_EQ(answer.tokens, expected.tokens) << plain_first;
         EXPECT_EQ(answer.stats.draft_n_accepted, answer.stats.draft_n);
         EXPECT_EQ(answer.stats.draft_n > 0, plain_first < 39) << plain_first;
-        ASSERT_TRUE(engine->scheduler().destroy(id.value()).ok());
+        ASSERT_TRUE(destroy_sequence(*engine, id.value()).ok());
     }
 }
 
@@ -202,12 +202,12 @@ TEST(DraftContext, forks_and_appends_cross_it) {
             drive(*engine);
             ASSERT_TRUE(engine->append_sequence(again.value(), next).ok());
             drive(*engine);
-            parts.push_back(engine->scheduler().find(again.value())->tokens);
-            ASSERT_TRUE(engine->scheduler().destroy(again.value()).ok());
+            parts.push_back(find_sequence(*engine, again.value())->tokens);
+            ASSERT_TRUE(destroy_sequence(*engine, again.value()).ok());
         }
         EXPECT_EQ(parts[0], parts[1]) << n << " tokens of prompt";
-        for (uint64_t id : {source.value(), fork.value()}) ASSERT_TRUE(engine->scheduler().destroy(id).ok());
-        EXPECT_TRUE(engine->scheduler().drain().ok());
+        for (uint64_t id : {source.value(), fork.value()}) ASSERT_TRUE(destroy_sequence(*engine, id).ok());
+        EXPECT_TRUE(drain(*engine).ok());
         EXPECT_EQ(engine->draft()->cache().n_free_pages(), engine->draft()->cache().shape().n_pages);
     }
 }

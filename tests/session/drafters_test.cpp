@@ -229,7 +229,7 @@ TEST(DraftersAlone, a_seed_gives_its_text_again_however_late_the_host_reads) {
     auto engine = make_engine(random_pair(1, true));
     ASSERT_TRUE(engine);
     const auto answer_at = [&](const Job& job, uint32_t late_one_in) {
-        auto id = engine->scheduler().create(job.request(), nullptr);
+        auto id = engine->create_sequence(job.request());
         EXPECT_TRUE(id.ok());
         uint32_t n_steps = 0;
         drive(*engine, [&] {
@@ -237,7 +237,7 @@ TEST(DraftersAlone, a_seed_gives_its_text_again_however_late_the_host_reads) {
             return false;
         });
         const Answer answer = answer_of(*engine, id.value());
-        EXPECT_TRUE(engine->scheduler().destroy(id.value()).ok());
+        EXPECT_TRUE(destroy_sequence(*engine, id.value()).ok());
         return answer;
     };
     for (DrafterChoice drafter : {DrafterChoice::ngram, DrafterChoice::automatic}) {
@@ -260,7 +260,7 @@ TEST(DraftersAlone, searches_know_of_all_that_becomes_of_a_text) {
     ASSERT_TRUE(engine);
     uint32_t n_found = 0, n_nothing = 0;
     auto check = [&](uint64_t id) {
-        const LiveSequence& sequence = *engine->scheduler().find(id);
+        const LiveSequence& sequence = *find_sequence(*engine, id);
         if (sequence.stop != StopReason::none || sequence.n_generated() == 0) return;
         const SequenceRequest& request = sequence.request;
         const auto expected = request.drafter == DrafterChoice::lookup ? reference::propose_lookup(sequence.tokens, request.ngram_max, request.draft_len)
@@ -290,14 +290,14 @@ TEST(DraftersAlone, searches_know_of_all_that_becomes_of_a_text) {
         ASSERT_TRUE(fork.ok()) << fork.status().message();
         ids.push_back(fork.value());
         go_on(4);
-        ASSERT_TRUE(engine->scheduler().cancel(ids[1]).ok());
+        ASSERT_TRUE(cancel_sequence(*engine, ids[1]).ok());
         ASSERT_TRUE(engine->append_sequence(ids[1], request(3)).ok());
         go_on(1000);
         SequenceRequest nothing_new = request(4);
         nothing_new.prompt.clear();
         ASSERT_TRUE(engine->append_sequence(ids[0], nothing_new).ok());
         go_on(1000);
-        for (uint64_t id : ids) ASSERT_TRUE(engine->scheduler().destroy(id).ok());
+        for (uint64_t id : ids) ASSERT_TRUE(destroy_sequence(*engine, id).ok());
         if (HasFailure()) return;
     }
     EXPECT_GT(n_found, 100u);

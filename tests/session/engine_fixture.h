@@ -37,6 +37,16 @@ inline std::unique_ptr<Engine> make_engine(const EngineDesc& desc) {
     return made.ok() ? std::move(made).value() : nullptr;
 }
 
+// What tests ask of a running engine, whoever in it answers.
+inline LiveSequence* find_sequence(Engine& engine, uint64_t id) { return engine.scheduler().find(id); } // null: unknown or destroyed
+inline Status destroy_sequence(Engine& engine, uint64_t id) { return engine.scheduler().destroy(id); }
+inline Status cancel_sequence(Engine& engine, uint64_t id) { return engine.scheduler().cancel(id); }
+inline Status set_draft_len(Engine& engine, uint64_t id, uint32_t draft_len) { return engine.scheduler().set_draft_len(id, draft_len); }
+inline Result<Scheduler::StepResult> step(Engine& engine, double budget_ms) { return engine.scheduler().step(budget_ms); }
+inline Status drain(Engine& engine) { return engine.scheduler().drain(); }
+inline RoundTimes take_round_times(Engine& engine, uint32_t draft_len) { return engine.scheduler().take_round_times(draft_len); }
+inline void set_trace(Engine& engine, TraceSink sink) { engine.scheduler().set_trace(std::move(sink)); }
+
 inline EngineDesc bundled_pair(uint32_t max_sequences, uint32_t max_context) {
     EngineDesc desc;
     desc.target_path = std::string(AUSPEX_PAIR_DIR) + "/target";
@@ -118,7 +128,7 @@ struct Answer {
 // one that meets a driver's compiler for the first time on a busy machine takes one.
 inline void drive(Engine& engine, const std::function<bool()>& until = {}, double budget_ms = -1) {
     for (uint32_t idle = 0; idle < 3;) {
-        auto stepped = engine.scheduler().step(budget_ms);
+        auto stepped = step(engine, budget_ms);
         ASSERT_TRUE(stepped.ok()) << stepped.status().message();
         if (until && until()) return;
         if (!stepped.value().pending) return;
@@ -132,7 +142,7 @@ inline void drive(Engine& engine, const std::function<bool()>& until = {}, doubl
 
 inline Answer answer_of(Engine& engine, uint64_t id) {
     Answer answer;
-    const LiveSequence* sequence = engine.scheduler().find(id);
+    const LiveSequence* sequence = find_sequence(engine, id);
     EXPECT_TRUE(sequence);
     if (!sequence) return answer;
     for (const OutputToken& token : sequence->output) {
@@ -158,14 +168,14 @@ inline std::vector<Answer> run_jobs(Engine& engine, const std::vector<Job>& jobs
             if (!id.ok()) return answers;
             live.emplace_back(id.value(), next++);
         }
-        auto finished = [&](uint64_t id) { return engine.scheduler().find(id)->stop != StopReason::none; };
+        auto finished = [&](uint64_t id) { return find_sequence(engine, id)->stop != StopReason::none; };
         drive(engine, [&] { return std::any_of(live.begin(), live.end(), [&](auto& at) { return finished(at.first); }); },
               budget_ms);
         if (::testing::Test::HasFatalFailure()) return answers;
         std::erase_if(live, [&](auto& at) {
             if (!finished(at.first)) return false;
             answers[at.second] = answer_of(engine, at.first);
-            EXPECT_TRUE(engine.scheduler().destroy(at.first).ok());
+            EXPECT_TRUE(destroy_sequence(engine, at.first).ok());
             return true;
         });
     }

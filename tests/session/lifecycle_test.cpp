@@ -122,10 +122,10 @@ TEST(Lifecycle, forks_continue_apart_and_share_pages) {
                 job.prompt.clear();
                 ids.push_back(engine->fork_sequence(source.value(), job.request()).value());
             }
-            drive(*engine, [&] { return engine->scheduler().find(ids.back())->fork_of == 0; });
+            drive(*engine, [&] { return find_sequence(*engine, ids.back())->fork_of == 0; });
             const uint32_t rows = n - 1, full = rows / 16;
             // What six copies would take, less the full pages that five of them share. Queued rounds have mapped more.
-            EXPECT_EQ(cache.n_mapped_pages(engine->scheduler().find(source.value())->slot), (rows + 15) / 16);
+            EXPECT_EQ(cache.n_mapped_pages(find_sequence(*engine, source.value())->slot), (rows + 15) / 16);
             uint32_t mapped = 0;
             for (uint32_t slot = 0; slot < 8; ++slot) mapped += cache.n_mapped_pages(slot);
             EXPECT_EQ(cache.n_free_pages(), all_pages - (mapped - 5 * full)) << "prompt of " << n;
@@ -146,7 +146,7 @@ TEST(Lifecycle, forks_continue_apart_and_share_pages) {
                 EXPECT_EQ(end.tokens, std::vector<uint32_t>(longer.tokens.end() - 10, longer.tokens.end()));
             }
             ids.push_back(source.value());
-            for (uint64_t id : ids) ASSERT_TRUE(engine->scheduler().destroy(id).ok());
+            for (uint64_t id : ids) ASSERT_TRUE(destroy_sequence(*engine, id).ok());
             drive(*engine);
             EXPECT_EQ(cache.n_free_pages(), all_pages);
             EXPECT_EQ(engine->draft()->cache().n_free_pages(), all_draft_pages);
@@ -168,19 +168,19 @@ TEST(Lifecycle, a_fork_outlives_its_source) {
                 Job continued = job;
                 continued.prompt.clear();
                 auto early = engine->fork_sequence(source.value(), continued.request());
-                for (int i = 0; i < steps; ++i) ASSERT_TRUE(engine->scheduler().step(-1).ok());
+                for (int i = 0; i < steps; ++i) ASSERT_TRUE(step(*engine, -1).ok());
                 auto late = engine->fork_sequence(source.value(), continued.request());
-                const size_t known = engine->scheduler().find(source.value())->tokens.size() - job.prompt.size();
+                const size_t known = find_sequence(*engine, source.value())->tokens.size() - job.prompt.size();
                 ASSERT_TRUE(early.ok() && late.ok());
-                ASSERT_TRUE((destroy ? engine->scheduler().destroy(source.value()) : engine->scheduler().cancel(source.value())).ok());
-                if (destroy) { EXPECT_EQ(engine->scheduler().find(source.value()), nullptr); }
+                ASSERT_TRUE((destroy ? destroy_sequence(*engine, source.value()) : cancel_sequence(*engine, source.value())).ok());
+                if (destroy) { EXPECT_EQ(find_sequence(*engine, source.value()), nullptr); }
                 drive(*engine);
                 ASSERT_FALSE(HasFatalFailure()) << (destroy ? "destroyed" : "cancelled") << " after " << steps << " steps, max_tokens " << max_tokens;
                 EXPECT_EQ(answer_of(*engine, early.value()).tokens, expected.tokens);
                 const auto rest = answer_of(*engine, late.value()).tokens;
                 EXPECT_TRUE(std::equal(rest.begin(), rest.end() - static_cast<ptrdiff_t>(known), expected.tokens.begin() + static_cast<ptrdiff_t>(known)));
-                for (uint64_t id : {early.value(), late.value()}) ASSERT_TRUE(engine->scheduler().destroy(id).ok());
-                if (!destroy) { ASSERT_TRUE(engine->scheduler().destroy(source.value()).ok()); }
+                for (uint64_t id : {early.value(), late.value()}) ASSERT_TRUE(destroy_sequence(*engine, id).ok());
+                if (!destroy) { ASSERT_TRUE(destroy_sequence(*engine, source.value()).ok()); }
                 drive(*engine);
                 EXPECT_EQ(engine->target().cache().n_free_pages(), all_pages);
             }
@@ -195,11 +195,11 @@ TEST(Lifecycle, cancel_and_destroy_in_flight) {
     for (int steps = 0; steps < 10; ++steps) {
         auto stays = engine->create_sequence(job.request()), cancelled = engine->create_sequence(job.request()), destroyed = engine->create_sequence(job.request());
         for (int i = 0; i < steps; ++i) {
-            ASSERT_TRUE(engine->scheduler().step(-1).ok());
+            ASSERT_TRUE(step(*engine, -1).ok());
             if (i % 2) { ASSERT_TRUE(engine->turns().wait(60'000'000'000).ok()); }
         }
-        ASSERT_TRUE(engine->scheduler().cancel(cancelled.value()).ok());
-        ASSERT_TRUE(engine->scheduler().destroy(destroyed.value()).ok());
+        ASSERT_TRUE(cancel_sequence(*engine, cancelled.value()).ok());
+        ASSERT_TRUE(destroy_sequence(*engine, destroyed.value()).ok());
         auto next = engine->create_sequence(job.request()); // takes the slot at once
         ASSERT_TRUE(next.ok());
         drive(*engine);
@@ -209,8 +209,8 @@ TEST(Lifecycle, cancel_and_destroy_in_flight) {
         const Answer kept = answer_of(*engine, cancelled.value());
         EXPECT_EQ(kept.stop, StopReason::cancelled);
         EXPECT_TRUE(std::equal(kept.tokens.begin(), kept.tokens.end(), expected.tokens.begin()));
-        EXPECT_FALSE(engine->scheduler().cancel(destroyed.value()).ok());
-        for (uint64_t id : {stays.value(), cancelled.value(), next.value()}) ASSERT_TRUE(engine->scheduler().destroy(id).ok());
+        EXPECT_FALSE(cancel_sequence(*engine, destroyed.value()).ok());
+        for (uint64_t id : {stays.value(), cancelled.value(), next.value()}) ASSERT_TRUE(destroy_sequence(*engine, id).ok());
         drive(*engine);
         EXPECT_EQ(engine->target().cache().n_free_pages(), all_pages);
         EXPECT_EQ(engine->draft()->cache().n_free_pages(), all_draft_pages);
@@ -224,7 +224,7 @@ TEST(Lifecycle, slots_are_a_limit_and_come_back) {
     for (int i = 0; i < 3; ++i) ids.push_back(engine->create_sequence({prompt(4), 5, {}, 2, true}).value());
     EXPECT_EQ(engine->create_sequence({prompt(4), 5, {}, 2, true}).status().code(), Code::capacity);
     EXPECT_EQ(engine->fork_sequence(ids[0], {{}, 5, {}, 2, true}).status().code(), Code::capacity);
-    ASSERT_TRUE(engine->scheduler().destroy(ids[1]).ok());
+    ASSERT_TRUE(destroy_sequence(*engine, ids[1]).ok());
     EXPECT_TRUE(engine->create_sequence({prompt(4), 5, {}, 2, true}).ok());
     drive(*engine);
     EXPECT_EQ(answer_of(*engine, ids[2]).tokens.size(), 5u);
@@ -235,10 +235,10 @@ TEST(Lifecycle, draft_len_changes_change_no_greedy_token) {
     ASSERT_TRUE(engine);
     const Answer expected = run_job(*engine, {.prompt = prompt(20), .max_tokens = 200});
     auto id = engine->create_sequence({prompt(20), 200, {}, 2, true});
-    const LiveSequence* sequence = engine->scheduler().find(id.value());
+    const LiveSequence* sequence = find_sequence(*engine, id.value());
     uint32_t n = 0;
     drive(*engine, [&] {
-        EXPECT_TRUE(engine->scheduler().set_draft_len(id.value(), ++n * 5 % 9).ok());
+        EXPECT_TRUE(set_draft_len(*engine, id.value(), ++n * 5 % 9).ok());
         return sequence->stop != StopReason::none;
     });
     EXPECT_EQ(answer_of(*engine, id.value()).tokens, expected.tokens);

@@ -32,7 +32,7 @@ TEST(Measure, rounds_that_say_nothing_of_others_are_not_learnt) {
     for (uint32_t text = 1; text <= 3; ++text) {
         const uint32_t before = costs.n_rounds();
         const Answer answer = run_job(*engine, job);
-        ASSERT_TRUE(engine->scheduler().drain().ok()); // another round was queued behind the last one
+        ASSERT_TRUE(drain(*engine).ok()); // another round was queued behind the last one
         ASSERT_GT(answer.stats.rounds, 4u);
         EXPECT_EQ(costs.n_rounds() - before, answer.stats.rounds - 1) << "the first is behind the prompt";
         EXPECT_GE(costs.text_len(), 3 + 40 - 3 * 4);
@@ -96,7 +96,7 @@ TEST(Measure, leaves_sequences_and_slots_as_they_were) {
     ASSERT_TRUE(engine);
     auto id = engine->create_sequence(job.request());
     ASSERT_TRUE(id.ok());
-    const LiveSequence* live = engine->scheduler().find(id.value());
+    const LiveSequence* live = find_sequence(*engine, id.value());
     drive(*engine, [&] { return live->n_generated() >= 20; });
     for (const bool of_draft : {false, true}) {
         auto measured = engine->measure_pass({.of_draft = of_draft, .n_rows = 2, .depth = 150, .repetitions = 2, .stages = true});
@@ -105,7 +105,7 @@ TEST(Measure, leaves_sequences_and_slots_as_they_were) {
     EXPECT_TRUE(engine->measure_copy(1).ok());
     drive(*engine, [&] { return live->stop != StopReason::none; });
     EXPECT_EQ(answer_of(*engine, id.value()).tokens, expected.tokens);
-    ASSERT_TRUE(engine->scheduler().destroy(id.value()).ok());
+    ASSERT_TRUE(destroy_sequence(*engine, id.value()).ok());
     drive(*engine);
     EXPECT_EQ(engine->target().cache().n_free_pages(), engine->target().cache().shape().n_pages) << "pages came back";
     EXPECT_EQ(engine->draft()->cache().n_free_pages(), engine->draft()->cache().shape().n_pages);

@@ -88,9 +88,9 @@ TEST(Prepare, compiles_what_catching_up_needs) {
     job.draft_len = 0;
     auto id = engine->create_sequence(job.request());
     ASSERT_TRUE(id.ok());
-    const LiveSequence& sequence = *engine->scheduler().find(id.value());
+    const LiveSequence& sequence = *find_sequence(*engine, id.value());
     drive(*engine, [&] { return sequence.n_generated() >= 20; });
-    ASSERT_TRUE(engine->scheduler().set_draft_len(id.value(), 2).ok());
+    ASSERT_TRUE(set_draft_len(*engine, id.value(), 2).ok());
     drive(*engine);
     EXPECT_GT(sequence.draft_rows, 20u);
     EXPECT_EQ(engine->kernels().n_kernels(), n);

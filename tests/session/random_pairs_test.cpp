@@ -109,11 +109,11 @@ TEST_P(Twins, both_caches_hold_the_same_bits) {
         auto id = engine->create_sequence({random_prompt(n, 203, n), 40, {GetParam().temperature, 2}, 4, true});
         ASSERT_TRUE(id.ok());
         drive(*engine);
-        const LiveSequence& sequence = *engine->scheduler().find(id.value());
+        const LiveSequence& sequence = *find_sequence(*engine, id.value());
         EXPECT_GE(sequence.draft_rows + 2, sequence.target_len);
         EXPECT_EQ(first_difference(engine->target().cache().shape(), cache_rows(*engine, engine->target(), sequence.slot, sequence.draft_rows),
                                    cache_rows(*engine, *engine->draft(), sequence.slot, sequence.draft_rows)), "") << "prompt of " << n;
-        ASSERT_TRUE(engine->scheduler().destroy(id.value()).ok());
+        ASSERT_TRUE(destroy_sequence(*engine, id.value()).ok());
     }
 }
 
@@ -124,14 +124,14 @@ TEST_P(Twins, every_draft_is_accepted_after_plain_rounds) {
     for (uint32_t n : {1u, 2u, 3u, 66u}) {
         auto id = engine->create_sequence({random_prompt(n, 203, n), 600, {GetParam().temperature, 3}, 3, true});
         ASSERT_TRUE(id.ok()) << id.status().message();
-        const LiveSequence* sequence = engine->scheduler().find(id.value());
+        const LiveSequence* sequence = find_sequence(*engine, id.value());
         uint32_t state = n, switches = 0, draft_len = 3;
         size_t next_switch = n == 2 ? 0 : 5; // also before the first round
         drive(*engine, [&] {
             if (sequence->output.size() >= next_switch) {
                 state = state * 1664525u + 1013904223u;
                 draft_len = draft_len > 0 && state >> 30 != 0 ? 0 : 1 + (state >> 20) % 8;
-                EXPECT_TRUE(engine->scheduler().set_draft_len(id.value(), draft_len).ok());
+                EXPECT_TRUE(set_draft_len(*engine, id.value(), draft_len).ok());
                 // Plain stretches of 1, 2, 3 and up to 40 tokens: lags from within a round's reach to several replays.
                 next_switch = sequence->output.size() + 1 + (draft_len == 0 ? (state >> 8) % ((state & 1) ? 3 : 40) : (state >> 8) % 50);
                 ++switches;
@@ -146,7 +146,7 @@ TEST_P(Twins, every_draft_is_accepted_after_plain_rounds) {
         EXPECT_EQ(answer.stats.draft_n, answer.stats.draft_n_accepted);
         EXPECT_GT(answer.stats.draft_n, 100u);
         EXPECT_GT(answer.n_of(TokenOrigin::plain), 10u);
-        ASSERT_TRUE(engine->scheduler().destroy(id.value()).ok());
+        ASSERT_TRUE(destroy_sequence(*engine, id.value()).ok());
     }
 }
 

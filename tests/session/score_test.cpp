@@ -85,10 +85,10 @@ TEST(Score, comes_between_the_rounds_of_others) {
         uint32_t n = 0;
         drive(*engine, [&] {
             if (n++ % 4 == 0) { EXPECT_TRUE(score(*engine, tokens, 16) == expected); }
-            return engine->scheduler().find(id)->stop != StopReason::none || ::testing::Test::HasFailure();
+            return find_sequence(*engine, id)->stop != StopReason::none || ::testing::Test::HasFailure();
         }, budget_ms);
         EXPECT_EQ(answer_of(*engine, id).tokens, alone.tokens);
-        ASSERT_TRUE(engine->scheduler().destroy(id).ok());
+        ASSERT_TRUE(destroy_sequence(*engine, id).ok());
         drive(*engine);
         EXPECT_EQ(engine->target().cache().n_free_pages(), all_pages);
     }
@@ -103,7 +103,7 @@ TEST(Score, refusals) {
     EXPECT_EQ(engine->score(std::vector<uint32_t>(65, 1), none).code(), Code::capacity);
     const uint64_t id = engine->create_sequence({{1, 2}, 3, {}, 2, true}).value();
     EXPECT_EQ(engine->score(std::vector<uint32_t>{1}, none).code(), Code::capacity); // the only slot is taken
-    ASSERT_TRUE(engine->scheduler().destroy(id).ok());
+    ASSERT_TRUE(destroy_sequence(*engine, id).ok());
     EXPECT_EQ(score(*engine, {1}, 16).size(), 1u);
 }
 

@@ -34,11 +34,11 @@ class StopTexts : public ::testing::TestWithParam<uint32_t> { // draft_len
         request.stop_texts = stops;
         const uint64_t id = engine_->create_sequence(request).value();
         drive(*engine_, [&] {
-            const std::string& text = engine_->scheduler().find(id)->text;
+            const std::string& text = find_sequence(*engine_, id)->text;
             if (whole) { EXPECT_EQ(whole->compare(0, text.size(), text), 0) << "visible too early: " << text; }
             return false;
         });
-        const LiveSequence& sequence = *engine_->scheduler().find(id);
+        const LiveSequence& sequence = *find_sequence(*engine_, id);
         Told told = {sequence.text, {}, {}, sequence.stop, sequence.stats, id};
         for (const OutputToken& token : sequence.output) {
             told.tokens.push_back(token.id);
@@ -87,9 +87,9 @@ TEST_P(StopTexts, end_the_answer_before_them) {
             }
             EXPECT_EQ(rounds, told.stats.rounds);
             EXPECT_EQ(accepted, told.stats.draft_n_accepted);
-            EXPECT_TRUE(engine_->scheduler().destroy(told.id).ok());
+            EXPECT_TRUE(destroy_sequence(*engine_, told.id).ok());
         }
-        EXPECT_TRUE(engine_->scheduler().destroy(plain.id).ok());
+        EXPECT_TRUE(destroy_sequence(*engine_, plain.id).ok());
     }
 }
 
@@ -124,12 +124,12 @@ TEST_P(StopTexts, leave_a_sequence_that_goes_on) {
     ASSERT_TRUE(engine_->append_sequence(told.id, more).ok());
     drive(*engine_);
     std::vector<uint32_t> tokens = told.tokens;
-    for (const OutputToken& token : engine_->scheduler().find(told.id)->output) tokens.push_back(token.id);
+    for (const OutputToken& token : find_sequence(*engine_, told.id)->output) tokens.push_back(token.id);
     tokens.erase(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(told.tokens.size())); // not taken yet
     ASSERT_EQ(tokens.size(), told.tokens.size() + 30);
     EXPECT_TRUE(std::equal(tokens.begin(), tokens.end(), plain.tokens.begin()));
     const size_t begin = bytes_before(plain, told.tokens.size()), end = bytes_before(plain, tokens.size());
-    EXPECT_EQ(engine_->scheduler().find(told.id)->text, plain.text.substr(0, at) + plain.text.substr(begin, end - begin));
+    EXPECT_EQ(find_sequence(*engine_, told.id)->text, plain.text.substr(0, at) + plain.text.substr(begin, end - begin));
 }
 
 INSTANTIATE_TEST_SUITE_P(draft_len, StopTexts, ::testing::Values(0u, 1u, 8u));

@@ -95,7 +95,7 @@ TEST(TransformedGreedy, long_bias_lists_of_many_sequences_wait_for_room) {
     ASSERT_FALSE(HasFatalFailure());
     for (uint32_t i = 0; i < kMany; ++i) {
         const Answer together = answer_of(*engine, ids[i]);
-        ASSERT_TRUE(engine->scheduler().destroy(ids[i]).ok());
+        ASSERT_TRUE(destroy_sequence(*engine, ids[i]).ok());
         const Answer alone = run_job(*engine, {.prompt = random_prompt(1 + i % 5, kWords, i), .max_tokens = 8, .transforms = s});
         EXPECT_EQ(together.tokens, alone.tokens) << "sequence " << i;
         for (uint32_t token : together.tokens) EXPECT_GE(token, gpu::kMaxBiases);

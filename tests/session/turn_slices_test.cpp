@@ -99,7 +99,7 @@ Told run_with(double max_submission_ms, const std::function<void(Tuning&)>& adju
     const size_t before = n_submits();
     const std::vector<uint32_t> prompt = random_prompt(150, engine->target().config().vocab_size, 5);
     Told run;
-    engine->scheduler().set_trace([&](const TraceEvent& event) { run.n_prompt_turns += !event.is_stage && event.drafter[0] == '\0' ? 1 : 0; });
+    set_trace(*engine, [&](const TraceEvent& event) { run.n_prompt_turns += !event.is_stage && event.drafter[0] == '\0' ? 1 : 0; });
     run.answers = run_jobs(*engine, {{.prompt = prompt, .max_tokens = 24, .draft_len = 3}, {.prompt = {prompt.begin(), prompt.begin() + 20}, .max_tokens = 24},
                                      {.prompt = prompt, .max_tokens = 24, .draft_len = 5, .temperature = 1}});
     run.n_submits = n_submits() - before;

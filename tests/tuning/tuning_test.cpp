@@ -43,7 +43,7 @@ EngineDesc pair(const std::string& folder = "", TuningMode mode = TuningMode::of
     return desc;
 }
 
-// tests/variants.cmake: 1: tiles of 4 rows round otherwise; 2: the second row of a tile does (of the wide variants: of 8 rows).
+// faults.cmake: 1: tiles of 4 rows round otherwise; 2: the second row of a tile does (of the wide variants: of 8 rows).
 void plant(KernelLibrary& kernels, bool second_row) {
     const auto replace = [&](const std::string& shader, const char* fault) {
         ASSERT_FALSE(test_shader(shader + fault).empty()) << shader;
@@ -64,10 +64,10 @@ Story tell(Engine& engine, uint32_t draft_len) {
     auto id = engine.create_sequence(Job{.prompt = random_prompt(9, kVocab, 5), .max_tokens = 40, .draft_len = draft_len}.request());
     EXPECT_TRUE(id.ok()) << id.status().message();
     drive(engine);
-    const LiveSequence& sequence = *engine.scheduler().find(id.value());
+    const LiveSequence& sequence = *find_sequence(engine, id.value());
     story.tokens = sequence.tokens;
     story.cache = cache_rows(engine, engine.target(), sequence.slot, static_cast<uint32_t>(sequence.tokens.size()) - 1);
-    EXPECT_TRUE(engine.scheduler().destroy(id.value()).ok());
+    EXPECT_TRUE(destroy_sequence(engine, id.value()).ok());
     return story;
 }
 void expect_same(const Engine& engine, const Story& a, const Story& b) {
