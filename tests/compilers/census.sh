@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A section of CENSUS.md: a row for every device that this system's Mesa can be made to believe in, and every workload.
-#   census.sh BUILD [SHIMS]     SHIMS: a folder with lib{intel,nouveau}_noop_drm_shim.so (README.md says how to make them)
+#   census.sh BUILD [SHIMS]     SHIMS: a folder with lib{intel,nouveau}_noop_drm_shim.so (shims.sh makes them)
 set -u
 census=$(realpath "${1:?usage: census.sh BUILD [SHIMS]}")/tests/bin/compiler_census
 shims=$(realpath "${2:-/nowhere}" 2> /dev/null)

@@ -23,7 +23,7 @@ struct CompiledKernel {
     // Under any of the names that drivers give to one thing; `otherwise` where none of them says it.
     uint64_t registers() const { return find({"VGPRs", "Register count", "Registers", "Number of GPRs", "GPRs"}, 0); }
     uint64_t spills() const { return find({"Spilled VGPRs", "Spill count", "Spill Count", "Spills to memory", "Spills"}, 0); }
-    uint64_t scratch() const { return find({"Scratch size", "Scratch Memory Size", "SLM size"}, 0); }
+    uint64_t scratch(uint64_t otherwise = 0) const { return find({"Scratch size", "Scratch Memory Size", "SLM size", "SLM Size"}, otherwise); }
     uint64_t occupancy() const { return find({"Subgroups per SIMD", "Max warps/SM"}, ~0ull); } // waves; ~0: not said
     uint64_t instructions() const { return find({"Instructions", "Instruction Count", "Instruction count"}, 0); }
     uint64_t shared_bytes() const { return find({"LDS size", "Workgroup Memory Size"}, 0); }
