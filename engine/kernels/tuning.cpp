@@ -40,8 +40,8 @@ void choose_gpu_sizes(const DeviceCaps& caps, Tuning& tuning) {
     tuning.matvec_many_outs = 2;
     tuning.matvec_many_ahead = 1;
     switch (caps.vendor_id) {
-    case kVendorNvidia: // NVK holds 16 rows of plain formats with 2 outputs, of blocks it spills them; NVIDIA's own driver has not been seen
-        tuning.matvec_rows.push_back(16);
+    case kVendorNvidia: // NVK holds 16 rows of plain formats with 2 outputs from Mesa 26 on, of blocks it spills them; NVIDIA's own driver has not been seen
+        if (caps.driver_id != VK_DRIVER_ID_MESA_NVK || caps.driver_version >= VK_MAKE_API_VERSION(0, 26, 0, 0)) tuning.matvec_rows.push_back(16);
         if (caps.driver_id == VK_DRIVER_ID_NVIDIA_PROPRIETARY) tuning.matvec_quant_rows.push_back(16);
         break;
     case kVendorAmd: // GCN has 256 registers a lane at one subgroup of ten: with 4 steps of two rows there are 2

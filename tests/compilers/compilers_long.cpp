@@ -28,12 +28,8 @@ struct Exception {
                k.occupancy() >= asked.all;
     }
 };
-constexpr const char* kAllRegisters = "255 registers do not hold 16 rows of two outputs there; NVK of Mesa 26 holds them";
 const std::vector<Exception> kExceptions = {
     {"radv Mesa 22.3.", "GFX1100", "attention.subgroup", "HEAD_DIM=64 GROUP=4 CACHE_TYPE=2", 1, 1024, "it has 144 registers there; later Mesa gives it more"},
-    {"NVK Mesa 25.0.", "", "qkv.subgroup", "ROWS=16 OUTS=2", 0, 452, kAllRegisters},
-    {"NVK Mesa 25.0.", "", "gate_up.subgroup", "ROWS=16 OUTS=2", 0, 512, kAllRegisters},
-    {"NVK Mesa 25.0.", "", "normed_matvec.subgroup", "ROWS=16 OUTS=2", 0, 516, kAllRegisters},
     {"NVK Mesa 2", "", "propose", "", 0, 8, "its array of two words, without a spill"},
 };
 

@@ -91,7 +91,10 @@ TEST(Tuning, builds_tiles_that_fit_into_registers) {
     caps.driver_id = VK_DRIVER_ID_NVIDIA_PROPRIETARY;
     EXPECT_EQ(choose_tuning(caps).matvec_rows, to_16);
     EXPECT_EQ(choose_tuning(caps).matvec_quant_rows, to_16);
-    caps.driver_id = 23; // NVK
+    caps.driver_id = VK_DRIVER_ID_MESA_NVK;
+    caps.driver_version = VK_MAKE_API_VERSION(0, 25, 3, 9);
+    EXPECT_EQ(choose_tuning(caps).matvec_rows, to_8);
+    caps.driver_version = VK_MAKE_API_VERSION(0, 26, 0, 0);
     EXPECT_EQ(choose_tuning(caps).matvec_rows, to_16);
     EXPECT_EQ(choose_tuning(caps).matvec_quant_rows, to_8);
     for (uint32_t vendor : {0x1002u, 0x8086u, 0x5143u}) {
