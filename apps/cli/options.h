@@ -119,6 +119,7 @@ struct QuantizeOptions {
 struct SelftestOptions {
     ModelOptions models;
     bool json = false;
+    std::optional<double> seconds_for_draws; // for tests: 0 is the small size everywhere; absent: the program's own
 };
 
 struct TuneOptions {

@@ -1,11 +1,11 @@
-// ProgressBar, redrawn when the percentage changes.
+// ProgressBar, redrawn when what it says changes.
 #include "cli/output/progress_bar.h"
 
 #include "cli/terminal.h"
+#include "cli/values.h"
 
 #include <algorithm>
 #include <cstdio>
-#include <string>
 
 namespace auspex::cli {
 
@@ -23,16 +23,33 @@ bool can_redraw() {
 ProgressBar::ProgressBar(const char* label) : label_(label), is_shown_(can_redraw()) {}
 
 ProgressBar::~ProgressBar() {
-    if (percent_ >= 0) std::fputs("\r\033[K", stderr);
+    clear();
+}
+
+void ProgressBar::clear() {
+    if (line_.empty()) return;
+    std::fputs("\r\033[K", stderr);
+    std::fflush(stderr);
+    line_.clear();
 }
 
 void ProgressBar::draw(float fraction) {
-    if (!is_shown_ || !(fraction >= 0.0f)) return;
+    show(fraction, "");
+}
+
+void ProgressBar::draw(float fraction, double seconds_left) {
+    const auto seconds = static_cast<long long>(seconds_left);
+    show(fraction, seconds < 120 ? format(", about %lld s left", seconds) : format(", about %lld min left", seconds / 60));
+}
+
+void ProgressBar::show(float fraction, const std::string& behind) {
+    if (!is_shown_ || !(fraction >= 0.0f) || std::chrono::steady_clock::now() - begun_ < kDelay) return;
     const int percent = static_cast<int>(std::min(fraction, 1.0f) * 100.0f);
-    if (percent == percent_ || std::chrono::steady_clock::now() - begun_ < kDelay) return;
-    percent_ = percent;
     const std::string bar(static_cast<size_t>(percent * kWidth / 100), '#');
-    std::fprintf(stderr, "\r%s [%-*s] %3d %%", label_, kWidth, bar.c_str(), percent);
+    const std::string line = format("%s [%-*s] %3d %%", label_, kWidth, bar.c_str(), percent) + behind;
+    if (line == line_) return;
+    line_ = line;
+    std::fprintf(stderr, "\r%s\033[K", line_.c_str());
     std::fflush(stderr);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <string>
 
 namespace auspex::cli {
 
@@ -14,14 +15,18 @@ class ProgressBar {
     ProgressBar& operator=(const ProgressBar&) = delete;
 
     void draw(float fraction); // 0…1
+    void draw(float fraction, double seconds_left);
+    void clear(); // before something else is shown
     // For the library; user_data is the bar.
     static void callback(void* user_data, float fraction) { static_cast<ProgressBar*>(user_data)->draw(fraction); }
 
   private:
+    void show(float fraction, const std::string& behind);
+
     const char* label_;
     bool is_shown_;
     std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
-    int percent_ = -1; // that is on the screen; -1: nothing
+    std::string line_{}; // that is on the screen
 };
 
 // Whether a line of stderr may be redrawn.

@@ -3,19 +3,20 @@
 
 namespace auspex::cli {
 
-void check_coupled(const ModelOptions& models, const Tell& tell) {
-    constexpr uint32_t kVocab = 211, kTokens = 48, kSeeds = 4, kMaxDraftLen = 4;
+void check_coupled(const ModelOptions& models, Run& run) {
+    constexpr uint32_t kVocab = 211, kMaxDraftLen = 4;
+    const uint32_t n_tokens = run.effort.choose(48u, 12u), n_seeds = run.effort.choose(4u, 1u);
     const SyntheticPair pair{tiny_shape(kVocab, 2, 9), tiny_shape(kVocab, 1, 9), 2 * kMaxDraftLen + 1, kMaxDraftLen,
                              96};
     SyntheticClient client(models, pair);
     Comparison comparison;
     uint64_t n_by_model = 0, n_by_ngrams = 0;
-    for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    for (uint64_t seed = 1; seed <= n_seeds; ++seed) {
         // The prompt repeats itself, so that n-grams have something to find.
         std::vector<uint32_t> prompt = random_prompt(8, kVocab, seed);
         prompt.insert(prompt.end(), prompt.begin(), prompt.end());
         Question plain{.prompt = prompt,
-                       .n_tokens = kTokens,
+                       .n_tokens = n_tokens,
                        .temperature = 0.7f,
                        .seed = seed,
                        .acceptance = AUSPEX_ACCEPT_COUPLED};
@@ -37,13 +38,14 @@ void check_coupled(const ModelOptions& models, const Tell& tell) {
             comparison.add(answers[i], answers[0].tokens, settings[i]);
             (questions[i].drafter == AUSPEX_DRAFTER_MODEL ? n_by_model : n_by_ngrams) += answers[i].stats.draft_n;
         }
+        run.progress(static_cast<double>(seed) / n_seeds);
     }
     CheckResult result{"coupled", comparison.n_different == 0 && n_by_model > 0, {}, comparison.measured()};
-    result.figure = comparison.figure(format("%u texts as without drafts, model and n-gram, K 1 to %u, %u seeds",
-                                             comparison.n_texts, kMaxDraftLen, kSeeds));
+    result.figure = comparison.figure(format("%u texts as without drafts, model and n-gram, K 1 to %u, %u seed%s",
+                                             comparison.n_texts, kMaxDraftLen, n_seeds, n_seeds == 1 ? "" : "s"));
     result.measured.emplace_back("model_draft_n", static_cast<double>(n_by_model));
     result.measured.emplace_back("ngram_draft_n", static_cast<double>(n_by_ngrams));
-    tell(result);
+    run.tell(result);
 }
 
 } // namespace auspex::cli
