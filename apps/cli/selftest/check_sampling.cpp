@@ -24,9 +24,9 @@ struct Samples {
 // 0.32 from the exact ones: in 4,000 resamples of n of them Pearson's statistic was, with the bins that this n leaves,
 //   n 256: 216, standard deviation 44; 80 is significant at kAlpha, 3.1 deviations below
 //   n 384: 338, standard deviation 59; 98 is significant,           4.1 deviations below
-//   n 512: 461, standard deviation 67; 110 is significant,          5.2 deviations below, and 271 was the least
-// so that 512 miss this error less often than once in a million runs, as rarely as kAlpha blames a right build; the
-// other checks draw as many, and see an error of this kind, too.
+//   n 512: 461, standard deviation 67; 110 is significant,          5.2 deviations below, and 271 was the least.
+// By a normal tail, which is an estimate and was not counted, 512 miss this error less often than once in a million runs,
+// as rarely as kAlpha blames a right build. The other checks draw as many, and see an error of this kind, too.
 constexpr Samples kSamples{20480, 512}, kControlSamples{5120, 512};
 constexpr Samples kTogether{2 * kSamples.all + kControlSamples.all, 2 * kSamples.small + kControlSamples.small};
 

@@ -6,7 +6,7 @@
 
 namespace auspex::cli {
 
-// What all draws of completions may take. Lavapipe takes 20 s on two busy cores, SwiftShader 50 minutes.
+// What all draws of completions may take. Lavapipe took 20 s on two busy cores; SwiftShader, at 16 per second, would take 49 minutes.
 inline constexpr double kSecondsForDraws = 150.0;
 
 // Decides once, by what the first few hundred completions take, and for all checks: their texts are as much slower.
