@@ -3,7 +3,7 @@
 #extension GL_GOOGLE_include_directive : require
 #include "shared/copy_args.h"
 
-layout(local_size_x = 256) in;
+layout(local_size_x = 128) in;
 
 layout(push_constant) uniform Push { CopyArgs args; };
 layout(std430, binding = kCopyFrom) readonly buffer From { uvec4 from[]; };

@@ -9,7 +9,7 @@
 namespace auspex {
 
 namespace {
-constexpr uint32_t kInvocations = 256;      // per workgroup, as in the shader
+constexpr uint32_t kInvocations = 128;      // per workgroup, as in the shader: what every device has
 constexpr uint32_t kVectorsEach = 4;        // more per invocation once the grid is full
 } // namespace
 
