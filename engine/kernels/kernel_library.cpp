@@ -42,9 +42,13 @@ Result<std::unique_ptr<KernelLibrary>> KernelLibrary::create(Device& device, con
     return library;
 }
 
-KernelLibrary::~KernelLibrary() {
+void KernelLibrary::end_background() {
     ends_ = true;
     background_.end();
+}
+
+KernelLibrary::~KernelLibrary() {
+    end_background();
     translators_.clear();
     pending_.clear();
     kernels_.clear();

@@ -51,6 +51,8 @@ class KernelLibrary {
     bool has(const KernelId& id) const { return kernels_.contains(variant_of(id).key); }
     bool is_building() const { return !pending_.empty(); } // in the background
     void use_background_threads(uint32_t n_threads) { background_.use_threads(n_threads); }
+    // Begins nothing more and waits for what is under construction, as the destructor does; nothing is built afterwards.
+    void end_background();
     uint32_t n_background_threads() const { return background_.n_threads(); }
 
     size_t n_kernels() const { return kernels_.size(); } // built so far

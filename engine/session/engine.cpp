@@ -121,7 +121,10 @@ void Engine::open_store(const EngineDesc& desc, const OpenedModels& models) {
 }
 
 Engine::~Engine() {
-    if (kernels_) kernels_->save_cache();
+    if (kernels_) {
+        kernels_->end_background(); // first: taking the rest down may wait for the GPU
+        kernels_->save_cache();
+    }
     if (planner_ && !device_->lost()) planner_->save(store_, store_key_, log_);
     take_down();
 }
