@@ -3,6 +3,7 @@
 #include "kernels/matmul.h"
 #include "model/forward_rig.h"
 #include "model/reference_checkpoint.h"
+#include "reference/half.h"
 #include "session/engine_fixture.h"
 
 #include <cmath>
@@ -71,40 +72,47 @@ std::vector<gpu::Row> rows_of(const std::vector<uint32_t>& tokens, uint32_t slot
     return rows;
 }
 
+// Weights and what they are multiplied with have the bits that prompts by halves have.
+void round_factors(reference::ReferenceLlama& model) {
+    model.half_inputs = true;
+    for (reference::LlamaLayer& layer : model.layers)
+        for (std::vector<float>* weight : {&layer.wq, &layer.wk, &layer.wv, &layer.wo, &layer.w_gate, &layer.w_up, &layer.w_down})
+            for (float& value : *weight) value = static_cast<float>(reference::round_to_11_bits(static_cast<double>(value)));
+}
+
 TEST_P(Forward, logits_are_the_references) {
     auto r = rig();
     const auto tokens = random_prompt(150, vocab(), 1); // two splits of keys
-    const auto expected = reference_model(synthetic(), GetParam().cache == DType::f16).forward(tokens);
-    double spread = 0, worst = 0, squares = 0; // squares: of the errors of prompts
-    for (const auto& row : expected)
+    reference::ReferenceLlama reference = reference_model(synthetic(), GetParam().cache == DType::f16);
+    const auto expected_of_rows = reference.forward(tokens);
+    // Where prompts multiply halves, so does their reference.
+    const bool halves = matmul_wants_halves(tuning()) && tuning().matmul_parts == 1;
+    if (halves) round_factors(reference);
+    const auto expected_of_prompts = halves ? reference.forward(tokens) : expected_of_rows;
+    double spread = 0, worst = 0;
+    for (const auto& row : expected_of_rows)
         for (double logit : row) spread += logit * logit;
     spread = std::sqrt(spread / (150.0 * vocab()));
     for (PassKind kind : {PassKind::rows, PassKind::prompt}) {
         r->clear();
+        const auto& expected = kind == PassKind::prompt ? expected_of_prompts : expected_of_rows;
         uint32_t begin = 0;
         for (uint32_t n : {1u, 2u, 7u, 60u, 80u}) {
             const auto logits = r->pass(rows_of(tokens, 1, begin, begin + n), kind);
             for (uint32_t i = 0; i < n; ++i)
-                for (uint32_t id = 0; id < vocab(); ++id) {
-                    const double error = static_cast<double>(logits[i * vocab() + id]) - expected[begin + i][id];
-                    worst = std::max(worst, std::abs(error));
-                    squares += kind == PassKind::prompt ? error * error : 0;
-                }
+                for (uint32_t id = 0; id < vocab(); ++id)
+                    worst = std::max(worst, std::abs(static_cast<double>(logits[i * vocab() + id]) - expected[begin + i][id]));
             begin += n;
         }
         ASSERT_EQ(begin, 150u);
     }
     // f32 arithmetic leaves some hundred roundings of 2^-24 of random sign. With an f16 cache the reference rounds keys and
     // values too, but where the two sides of a rounding meet, one of them lands on the neighbour, 2^-11 away. Prompts may multiply halves
-    // besides, which the reference does not: seven products a layer of factors rounded by 2^-12 are 5e-4 in all where errors only add up,
-    // which a layer may double, and few of 150,000 logits are off by more than six times that.
-    const bool halves = matmul_wants_halves(tuning()) && tuning().matmul_parts == 1;
-    const double error = std::sqrt(squares / (150.0 * vocab()));
-    EXPECT_LE(worst, spread * ((GetParam().cache == DType::f16 ? 2e-3 : 3e-5) + (halves ? 4e-3 : 0)));
-    EXPECT_LE(error, spread * ((GetParam().cache == DType::f16 ? 2e-5 : 3e-6) + (halves ? 1e-3 : 0)));
+    // besides: seven more roundings a layer where that happens (and on matrix units attention rounds what the reference does not).
+    EXPECT_LE(worst, spread * ((GetParam().cache == DType::f16 ? 2e-3 : 3e-5) + (halves ? 2e-3 : 0)));
     EXPECT_GT(spread, 0.1);
     RecordProperty("worst_relative_error", std::to_string(worst / spread));
-    std::printf("worst error %.2e, of prompts %.2e in all, of the logits' spread %.2f\n", worst / spread, error / spread, spread);
+    std::printf("worst error %.2e of the logits' spread %.2f\n", worst / spread, spread);
 }
 
 TEST_P(Forward, a_rows_bits_do_not_depend_on_its_company) {

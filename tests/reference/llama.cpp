@@ -13,6 +13,13 @@ void add(Vector& x, const Vector& y) {
         x[i] += y[i];
 }
 
+// weight · x, of a layer.
+Vector product(const ReferenceLlama& model, const std::vector<float>& weight, Vector x) {
+    if (model.half_inputs)
+        for (double& value : x) value = round_to_11_bits(value);
+    return matvec(weight, x);
+}
+
 // The keys or values of one KV head: (length, head_dim).
 Vector one_head(const Vector& rows, uint32_t n_kv_heads, uint32_t head_dim, uint32_t head) {
     Vector out;
@@ -25,7 +32,7 @@ Vector one_head(const Vector& rows, uint32_t n_kv_heads, uint32_t head_dim, uint
 
 Vector self_attention(const ReferenceLlama& model, const LlamaLayer& layer, LlamaCache& cache, size_t index,
                       const Vector& x) {
-    Vector q = matvec(layer.wq, x), k = matvec(layer.wk, x), v = matvec(layer.wv, x);
+    Vector q = product(model, layer.wq, x), k = product(model, layer.wk, x), v = product(model, layer.wv, x);
     const size_t width = model.head_dim;
     for (size_t h = 0; h < model.n_heads; ++h)
         rope({&q[h * width], width}, cache.length, model.rope_theta, model.rope_divisors);
@@ -46,7 +53,7 @@ Vector self_attention(const ReferenceLlama& model, const LlamaLayer& layer, Llam
         const Vector y = attention({&q[h * width], width}, keys, values, 1.0 / std::sqrt(double(width)));
         joined.insert(joined.end(), y.begin(), y.end());
     }
-    return matvec(layer.wo, joined);
+    return product(model, layer.wo, joined);
 }
 
 void extend(const ReferenceLlama& model, const LlamaCache& cache, const Vector& logits, double probability, uint32_t n,
@@ -85,7 +92,7 @@ Vector ReferenceLlama::step(LlamaCache& cache, uint32_t token) const {
         const LlamaLayer& layer = layers[l];
         add(x, self_attention(*this, layer, cache, l, rmsnorm(x, layer.attention_norm, rms_eps)));
         const Vector normed = rmsnorm(x, layer.ffn_norm, rms_eps);
-        add(x, matvec(layer.w_down, swiglu(matvec(layer.w_gate, normed), matvec(layer.w_up, normed))));
+        add(x, product(*this, layer.w_down, swiglu(product(*this, layer.w_gate, normed), product(*this, layer.w_up, normed))));
     }
     ++cache.length;
     return matvec(lm_head.empty() ? embedding : lm_head, rmsnorm(x, final_norm, rms_eps));

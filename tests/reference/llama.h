@@ -30,6 +30,7 @@ struct ReferenceLlama {
     double rope_theta = 10000.0;
     Vector rope_divisors;    // (head_dim / 2); empty: ones
     bool half_cache = false; // K and V pass through f16 on their way into the cache
+    bool half_inputs = false; // what layers multiply with weights is rounded to f16's 11 bits, as prompts may have it
 
     std::vector<float> embedding; // (vocab, hidden)
     std::vector<LlamaLayer> layers;
