@@ -1,4 +1,5 @@
-// K and V of one model for all its slots: fixed-size pages in one pool, a page table in device memory. Contents beyond a slot's length are garbage by contract. Who walks the keys is not its business.
+// K and V of one model for all its slots: fixed-size pages in one pool, a page table in device memory. Contents beyond a
+// slot's length are garbage by contract. Who walks the keys is not its business.
 #pragma once
 
 #include "cache/page_pool.h"

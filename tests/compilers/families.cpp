@@ -53,6 +53,8 @@ std::string choose_driver(const Family& family) {
     const std::string vulkan = icd.is_discarded() ? "?" : icd["ICD"].value("api_version", "?");
     if (!vulkan.starts_with(family.vulkan))
         return not_asked + "it is known by the driver for Vulkan " + family.vulkan + "; " + file + " is of another, for " + vulkan;
+    const char* shim = std::getenv("LD_PRELOAD");
+    if (shim && !std::filesystem::exists(shim)) return not_asked + "shims.sh has not made " + shim;
     setenv("VK_ICD_FILENAMES", file.c_str(), 1);
     unsetenv("VK_DRIVER_FILES"); // goes first where it is set
     setenv(family.variable, family.name, 1);
@@ -74,11 +76,13 @@ std::string fault_of(const CompiledKernel& k, const Family& family) {
 }
 
 std::function<void(Tuning&)> sizes_that_do_not_fit(const Family& family) {
-    const bool is_intel = family.driver == std::string("intel"); // whose compiler takes minutes over 16 rows
+    const std::string driver = family.driver;
     return [=](Tuning& tuning) {
         tuning.matvec_many_outs = tuning.matvec_many_ahead = 4;
+        if (driver == "radeon") return; // which these are already too many for
         tuning.matvec_sums = 64;
-        tuning.matvec_rows = tuning.matvec_quant_rows = is_intel ? std::vector<uint32_t>{1, 2, 4} : std::vector<uint32_t>{1, 2, 4, 8, 16};
+        tuning.matvec_rows = tuning.matvec_quant_rows = {1, 2, 4};
+        if (driver == "nouveau") tuning.matvec_quant_rows = {1, 2, 4, 8, 16}; // Intel's compiler would take minutes over them
     };
 }
 
