@@ -13,90 +13,101 @@ namespace {
 constexpr uint32_t k128MiB = 1u << 27;
 constexpr uint32_t mesa(uint32_t major, uint32_t minor) { return VK_MAKE_API_VERSION(0, major, minor, 0); }
 
-std::vector<DeviceProfile> make_profiles() {
-    DeviceProfile adreno{.name = "adreno"}; // 7xx, Qualcomm's driver, with shared memory as 5xx has it
-    adreno.vendor_id = 0x5143;
-    adreno.driver_id = VK_DRIVER_ID_QUALCOMM_PROPRIETARY;
-    adreno.type = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
-    adreno.subgroup_size = adreno.subgroup_size_min = 64;
-    adreno.subgroup_size_max = 128;
-    adreno.storage_range = k128MiB;
-    adreno.texels = 65536;
-    adreno.shared_bytes = 16384;
-    adreno.storage_buffers = 24;
-    adreno.alignment = 64;
+// As their drivers report them. What is not said is DeviceProfile's own.
+const DeviceProfile kMinimum = { // what Vulkan 1.1 requires of every device (table 53, "Required Limits")
+    .name = "minimum",
+    .type = VK_PHYSICAL_DEVICE_TYPE_OTHER,
+    .subgroup_size = 1,
+    .subgroup_size_min = 1,
+    .subgroup_size_max = 1,
+    .shuffles = false,
+    .full_subgroups = false,
+    .size_control = false,
+    .int64 = false,
+    .float16 = false,
+    .timestamps = false,
+    .storage_range = k128MiB,
+    .texels = 65536,
+    .allocation_bytes = 1u << 30,
+    .shared_bytes = 16384,
+    .invocations = 128,
+    .storage_buffers = 4,
+    .alignment = 256,
+};
 
-    DeviceProfile mali{.name = "mali"}; // Bifrost, ARM's driver
-    mali.vendor_id = 0x13b5;
-    mali.driver_id = VK_DRIVER_ID_ARM_PROPRIETARY;
-    mali.type = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
-    mali.subgroup_size = mali.subgroup_size_min = mali.subgroup_size_max = 16;
-    mali.shuffles = false;
-    mali.size_control = false;
-    mali.full_subgroups = false;
-    mali.storage_range = k128MiB;
-    mali.texels = 65536;
-    mali.shared_bytes = 16384;
-    mali.invocations = 384;
-    mali.storage_buffers = 35;
-    mali.alignment = 256;
-
-    DeviceProfile intel{.name = "intel"}; // HD and Iris of Gen9 to Xe, Mesa
-    intel.vendor_id = 0x8086;
-    intel.driver_id = VK_DRIVER_ID_INTEL_OPEN_SOURCE_MESA;
-    intel.driver_version = mesa(25, 0);
-    intel.type = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
-    intel.subgroup_size = 32;
-    intel.subgroup_size_min = 8;
-    intel.storage_range = 1u << 30;
-    intel.alignment = 64;
-
-    DeviceProfile vega{.name = "vega"}; // GCN, RADV
-    vega.vendor_id = 0x1002;
-    vega.driver_id = VK_DRIVER_ID_MESA_RADV;
-    vega.driver_version = mesa(25, 0);
-    vega.subgroup_size = vega.subgroup_size_min = vega.subgroup_size_max = 64;
-    vega.size_control = false;
-    vega.alignment = 4;
-
-    DeviceProfile rdna{.name = "rdna"}; // RADV as Debian 12 has it
-    rdna.vendor_id = 0x1002;
-    rdna.driver_id = VK_DRIVER_ID_MESA_RADV;
-    rdna.driver_version = mesa(22, 3);
-    rdna.subgroup_size = rdna.subgroup_size_max = 64;
-    rdna.alignment = 4;
-
-    DeviceProfile turing{.name = "turing"}; // NVIDIA's own driver
-    turing.vendor_id = 0x10de;
-    turing.driver_id = VK_DRIVER_ID_NVIDIA_PROPRIETARY;
-    turing.driver_version = 570u << 22;
-
-    DeviceProfile apple{.name = "apple"}; // M1, MoltenVK 1.3
-    apple.vendor_id = 0x106b;
-    apple.driver_id = VK_DRIVER_ID_MOLTENVK;
-    apple.driver_version = 10300;
-    apple.type = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
-    apple.size_control = false;
-    apple.storage_buffers = 31;
-
-    DeviceProfile minimum{.name = "minimum"}; // what Vulkan 1.1 requires of every device (table 53, "Required Limits")
-    minimum.type = VK_PHYSICAL_DEVICE_TYPE_OTHER;
-    minimum.subgroup_size = minimum.subgroup_size_min = minimum.subgroup_size_max = 1;
-    minimum.shuffles = minimum.full_subgroups = minimum.size_control = false;
-    minimum.int64 = minimum.float16 = minimum.timestamps = false;
-    minimum.storage_range = k128MiB;
-    minimum.texels = 65536;
-    minimum.allocation_bytes = 1u << 30;
-    minimum.shared_bytes = 16384;
-    minimum.invocations = 128;
-    minimum.storage_buffers = 4;
-    minimum.alignment = 256;
-
-    DeviceProfile smallest = minimum;
+DeviceProfile with_enough_bindings() {
+    DeviceProfile smallest = kMinimum;
     smallest.name = "smallest";
     smallest.storage_buffers = kMostBindings;
-    return {adreno, mali, intel, vega, rdna, turing, apple, smallest, minimum};
+    return smallest;
 }
+
+constexpr VkPhysicalDeviceType kIntegrated = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
+
+const std::vector<DeviceProfile> kProfiles = {
+    {.name = "adreno", // 7xx, Qualcomm's driver, with shared memory as 5xx has it
+     .vendor_id = 0x5143,
+     .driver_id = VK_DRIVER_ID_QUALCOMM_PROPRIETARY,
+     .type = kIntegrated,
+     .subgroup_size = 64,
+     .subgroup_size_min = 64,
+     .subgroup_size_max = 128,
+     .storage_range = k128MiB,
+     .texels = 65536,
+     .shared_bytes = 16384,
+     .storage_buffers = 24,
+     .alignment = 64},
+    {.name = "mali", // Bifrost, ARM's driver
+     .vendor_id = 0x13b5,
+     .driver_id = VK_DRIVER_ID_ARM_PROPRIETARY,
+     .type = kIntegrated,
+     .subgroup_size = 16,
+     .subgroup_size_min = 16,
+     .subgroup_size_max = 16,
+     .shuffles = false,
+     .full_subgroups = false,
+     .size_control = false,
+     .storage_range = k128MiB,
+     .texels = 65536,
+     .shared_bytes = 16384,
+     .invocations = 384,
+     .storage_buffers = 35,
+     .alignment = 256},
+    {.name = "intel", // HD and Iris of Gen9 to Xe, Mesa
+     .vendor_id = 0x8086,
+     .driver_id = VK_DRIVER_ID_INTEL_OPEN_SOURCE_MESA,
+     .driver_version = mesa(25, 0),
+     .type = kIntegrated,
+     .subgroup_size_min = 8,
+     .storage_range = 1u << 30,
+     .alignment = 64},
+    {.name = "vega", // GCN, RADV
+     .vendor_id = 0x1002,
+     .driver_id = VK_DRIVER_ID_MESA_RADV,
+     .driver_version = mesa(25, 0),
+     .subgroup_size = 64,
+     .subgroup_size_min = 64,
+     .subgroup_size_max = 64,
+     .size_control = false,
+     .alignment = 4},
+    {.name = "rdna", // RADV as Debian 12 has it
+     .vendor_id = 0x1002,
+     .driver_id = VK_DRIVER_ID_MESA_RADV,
+     .driver_version = mesa(22, 3),
+     .subgroup_size = 64,
+     .subgroup_size_max = 64,
+     .alignment = 4},
+    {.name = "turing", .vendor_id = 0x10de, .driver_id = VK_DRIVER_ID_NVIDIA_PROPRIETARY, .driver_version = 570u << 22},
+    {.name = "apple", // M1, MoltenVK 1.3
+     .vendor_id = 0x106b,
+     .driver_id = VK_DRIVER_ID_MOLTENVK,
+     .driver_version = 10300,
+     .type = kIntegrated,
+     .size_control = false,
+     .storage_buffers = 31},
+    with_enough_bindings(),
+    kMinimum,
+};
 
 const DeviceProfile* current = nullptr;
 VkFunctions real;
@@ -255,18 +266,17 @@ void VKAPI_CALL dispatch(VkCommandBuffer commands, uint32_t x, uint32_t y, uint3
     real.CmdDispatch(commands, x, y, z);
 }
 
-// More of the table may have been loaded again, by a second device.
-template <typename F> void put(F& in_table, F& kept, F ours) {
-    if (!in_table || in_table == ours) return;
-    kept = in_table;
-    in_table = ours;
+// Ours stands before the driver's, which the table may have been given anew by a second device.
+template <typename F> void put(VkFunctions& vk, F VkFunctions::*function, F ours) {
+    if (!(vk.*function) || vk.*function == ours) return;
+    real.*function = vk.*function;
+    vk.*function = ours;
 }
 
 } // namespace
 
 std::span<const DeviceProfile> device_profiles() {
-    static const std::vector<DeviceProfile> all = make_profiles();
-    return all;
+    return kProfiles;
 }
 
 const DeviceProfile* find_profile(std::string_view name) {
@@ -278,24 +288,24 @@ const DeviceProfile* find_profile(std::string_view name) {
 VkHook under(const DeviceProfile& profile, VkHook then) {
     return [&profile, then](VkFunctions& vk) {
         current = &profile;
-        put(vk.GetPhysicalDeviceProperties, real.GetPhysicalDeviceProperties, properties);
-        put(vk.GetPhysicalDeviceProperties2, real.GetPhysicalDeviceProperties2, properties2);
-        put(vk.GetPhysicalDeviceFeatures2, real.GetPhysicalDeviceFeatures2, features2);
-        put(vk.GetPhysicalDeviceQueueFamilyProperties, real.GetPhysicalDeviceQueueFamilyProperties, queue_families);
-        put(vk.CreateShaderModule, real.CreateShaderModule, create_module);
-        put(vk.CreateComputePipelines, real.CreateComputePipelines, create_pipelines);
-        put(vk.CreateDescriptorSetLayout, real.CreateDescriptorSetLayout, create_set_layout);
-        put(vk.CreatePipelineLayout, real.CreatePipelineLayout, create_layout);
-        put(vk.UpdateDescriptorSets, real.UpdateDescriptorSets, update_sets);
-        put(vk.CreateBufferView, real.CreateBufferView, create_view);
-        put(vk.AllocateMemory, real.AllocateMemory, allocate);
-        put(vk.FreeMemory, real.FreeMemory, free_memory);
-        put(vk.CmdDispatch, real.CmdDispatch, dispatch);
+        put(vk, &VkFunctions::GetPhysicalDeviceProperties, properties);
+        put(vk, &VkFunctions::GetPhysicalDeviceProperties2, properties2);
+        put(vk, &VkFunctions::GetPhysicalDeviceFeatures2, features2);
+        put(vk, &VkFunctions::GetPhysicalDeviceQueueFamilyProperties, queue_families);
+        put(vk, &VkFunctions::CreateShaderModule, create_module);
+        put(vk, &VkFunctions::CreateComputePipelines, create_pipelines);
+        put(vk, &VkFunctions::CreateDescriptorSetLayout, create_set_layout);
+        put(vk, &VkFunctions::CreatePipelineLayout, create_layout);
+        put(vk, &VkFunctions::UpdateDescriptorSets, update_sets);
+        put(vk, &VkFunctions::CreateBufferView, create_view);
+        put(vk, &VkFunctions::AllocateMemory, allocate);
+        put(vk, &VkFunctions::FreeMemory, free_memory);
+        put(vk, &VkFunctions::CmdDispatch, dispatch);
         if (then) then(vk);
     };
 }
 
-Tuning runnable(const DeviceProfile&, Tuning tuning) {
+Tuning runnable(Tuning tuning) {
     // What the device under the hook has: one size, of 8 on lavapipe.
     static const uint32_t lanes = [] {
         auto device = Device::create({}, Logger{});
@@ -329,8 +339,7 @@ Result<std::unique_ptr<Device>> create_device(DeviceChoice choice, const Logger&
 
 Tuning device_tuning(const DeviceCaps& caps, DType cache_dtype) {
     const Tuning tuning = choose_tuning(caps, cache_dtype);
-    const DeviceProfile* profile = profile_of_process();
-    return profile ? runnable(*profile, tuning) : tuning;
+    return profile_of_process() ? runnable(tuning) : tuning;
 }
 
 } // namespace auspex::test

@@ -31,8 +31,8 @@ const DeviceProfile* find_profile(std::string_view name); // null: none of that 
 
 // One profile at a time in a process. then: called after it, with the table as it left it.
 VkHook under(const DeviceProfile& profile, VkHook then = {});
-// What the kernels of a device under `profile` run with, where choose_tuning gave `tuning`.
-Tuning runnable(const DeviceProfile& profile, Tuning tuning);
+// What runs on the real device of what choose_tuning gave under a profile: other lanes than its own go through shared memory.
+Tuning runnable(Tuning tuning);
 
 // The profile that AUSPEX_TEST_PROFILE names, under which tests of kernels and engines run; null: the real device. Another name ends
 // the program.

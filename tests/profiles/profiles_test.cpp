@@ -61,7 +61,7 @@ TEST(DeviceProfiles, give_each_device_its_sizes) {
         EXPECT_EQ(tuning.numerics_id(), expected.numerics);
         EXPECT_EQ(tuning.lanes, expected.lanes);
         EXPECT_EQ(tuning.subgroup, expected.shuffles);
-        EXPECT_EQ(runnable(*profile, tuning).numerics_id(), expected.numerics) << "other bits than the device would have";
+        EXPECT_EQ(runnable(tuning).numerics_id(), expected.numerics) << "other bits than the device would have";
     }
 }
 

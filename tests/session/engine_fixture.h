@@ -23,8 +23,8 @@ inline Logger warnings_to_stderr() {
 inline EngineDesc on_test_device(EngineDesc desc) {
     if (const DeviceProfile* profile = profile_of_process()) {
         desc.device.hook = under(*profile, desc.device.hook);
-        desc.adjust_tuning = [profile, then = desc.adjust_tuning](Tuning& tuning) {
-            tuning = runnable(*profile, tuning);
+        desc.adjust_tuning = [then = desc.adjust_tuning](Tuning& tuning) {
+            tuning = runnable(tuning);
             if (then) then(tuning);
         };
     }
