@@ -91,7 +91,7 @@ auspex_status make_request(const Engine& engine, const auspex_sequence_desc* des
 }
 
 LiveSequence* find(auspex_engine* engine, auspex_sequence sequence) {
-    return engine ? engine->engine->scheduler().find(sequence.id) : nullptr;
+    return engine ? engine->engine->admission().find(sequence.id) : nullptr;
 }
 
 double ms_between(uint64_t from, uint64_t to) {
@@ -302,11 +302,11 @@ auspex_status auspex_sequence_append(auspex_engine* engine, auspex_sequence sequ
 }
 
 auspex_status auspex_sequence_destroy(auspex_engine* engine, auspex_sequence sequence) {
-    return guard([&] { return engine ? to_public(engine->engine->scheduler().destroy(sequence.id), engine->engine->log()) : AUSPEX_ERROR_INVALID_ARGUMENT; });
+    return guard([&] { return engine ? to_public(engine->engine->admission().destroy(sequence.id), engine->engine->log()) : AUSPEX_ERROR_INVALID_ARGUMENT; });
 }
 
 auspex_status auspex_sequence_cancel(auspex_engine* engine, auspex_sequence sequence) {
-    return guard([&] { return engine ? to_public(engine->engine->scheduler().cancel(sequence.id), engine->engine->log()) : AUSPEX_ERROR_INVALID_ARGUMENT; });
+    return guard([&] { return engine ? to_public(engine->engine->admission().cancel(sequence.id), engine->engine->log()) : AUSPEX_ERROR_INVALID_ARGUMENT; });
 }
 
 auspex_status auspex_sequence_set_draft_len(auspex_engine* engine, auspex_sequence sequence, uint32_t draft_len) {
@@ -315,7 +315,7 @@ auspex_status auspex_sequence_set_draft_len(auspex_engine* engine, auspex_sequen
         if (engine->engine->draft() && draft_len > engine->engine->max_draft_len())
             return to_public({Code::invalid_argument, "draft_len is " + std::to_string(draft_len) + ", expected at most max_draft_len " +
                                                           std::to_string(engine->engine->max_draft_len())}, engine->engine->log());
-        return to_public(engine->engine->scheduler().set_draft_len(sequence.id, draft_len), engine->engine->log());
+        return to_public(engine->engine->admission().set_draft_len(sequence.id, draft_len), engine->engine->log());
     });
 }
 

@@ -39,7 +39,7 @@ auspex_status auspex_engine_measure_pass(auspex_engine* engine, const auspex_pas
         auspex_pass_desc d;
         auspex_pass_desc_init(&d, sizeof d);
         if (!read_struct(desc, AUSPEX_TYPE_PASS_DESC, d) || !write_struct(times, AUSPEX_TYPE_PASS_TIMES, {})) return refuse(engine, kNoStruct);
-        auto measured = engine->engine->measure_pass({.of_draft = d.of_draft != 0,
+        auto measured = engine->engine->measure_pass({.of = d.of_draft != 0 ? ModelRole::draft : ModelRole::target,
                                                       .kind = d.is_prompt != 0 ? PassKind::prompt : PassKind::rows,
                                                       .n_rows = d.n_rows,
                                                       .depth = d.depth,

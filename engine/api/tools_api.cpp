@@ -248,7 +248,7 @@ auspex_status auspex_engine_set_trace(auspex_engine* engine, auspex_trace_callba
                 const auspex_trace_event event = {e.name, e.is_stage ? 1u : 0u, e.turn, e.begin_ns, e.duration_ns, e.draft_len, e.batch, e.n_accepted, e.n_tokens, e.drafter};
                 callback(user_data, &event);
             };
-        engine->engine->scheduler().set_trace(std::move(sink));
+        engine->engine->outcomes().set_trace(std::move(sink));
         return AUSPEX_OK;
     });
 }
@@ -256,7 +256,7 @@ auspex_status auspex_engine_set_trace(auspex_engine* engine, auspex_trace_callba
 auspex_status auspex_engine_take_round_times(auspex_engine* engine, uint32_t draft_len, auspex_round_times* times) {
     return guard([&] {
         if (!engine || !times) return AUSPEX_ERROR_INVALID_ARGUMENT;
-        RoundTimes taken = engine->engine->scheduler().take_round_times(draft_len);
+        RoundTimes taken = engine->engine->outcomes().take_round_times(draft_len);
         *times = {taken.rounds, taken.draft_ms, taken.verify_ms, taken.accept_ms, taken.wall_ms};
         return AUSPEX_OK;
     });

@@ -1,4 +1,4 @@
-// Page bookkeeping. The GPU only ever sees page tables; every decision about pages is made here, on the host.
+// Memory for pages, and the way from one to another.
 #include "cache/kv_cache.h"
 
 namespace auspex {
@@ -25,47 +25,6 @@ Result<std::unique_ptr<KvCache>> KvCache::create(Device& device, MemoryPool& mem
     cache->page_table_ = std::move(table);
     return cache;
 }
-
-Status KvCache::map(uint32_t slot, uint32_t n_rows, std::vector<PageChange>& changes) {
-    std::vector<uint32_t>& pages = slots_[slot];
-    uint32_t wanted = ceil_div(n_rows, shape_.page_size);
-    if (wanted > pages_per_slot_) return {Code::capacity, "a sequence is longer than its page table"};
-    if (wanted > pages.size() && wanted - pages.size() > pool_.n_free()) return {Code::capacity, "the cache has no free page"};
-    while (pages.size() < wanted) {
-        const uint32_t page = *pool_.take();
-        changes.push_back({slot, static_cast<uint32_t>(pages.size()), page});
-        pages.push_back(page);
-    }
-    return ok_status();
-}
-
-void KvCache::truncate(uint32_t slot, uint32_t n_rows, uint64_t turn) {
-    std::vector<uint32_t>& pages = slots_[slot];
-    uint32_t keep = ceil_div(n_rows, shape_.page_size);
-    while (pages.size() > keep) {
-        pool_.retire(pages.back(), turn);
-        pages.pop_back();
-    }
-}
-
-Status KvCache::fork(uint32_t from, uint32_t to, uint32_t n_rows, std::vector<PageChange>& changes, std::vector<PageCopy>& copies) {
-    uint32_t full = n_rows / shape_.page_size;
-    bool partial = n_rows % shape_.page_size != 0;
-    if (partial && pool_.n_free() == 0) return {Code::capacity, "the cache has no free page"};
-    if (!slots_[to].empty() || slots_[from].size() < full + (partial ? 1u : 0u)) return {Code::internal, "fork of unmapped rows"};
-    for (uint32_t logical = 0; logical < full; ++logical) {
-        uint32_t page = slots_[from][logical];
-        pool_.share(page);
-        slots_[to].push_back(page);
-        changes.push_back({to, logical, page});
-    }
-    if (!partial) return ok_status();
-    AUSPEX_TRY(map(to, n_rows, changes));
-    copies.push_back({slots_[from][full], slots_[to][full]});
-    return ok_status();
-}
-
-void KvCache::collect(uint64_t completed_turn) { pool_.collect(completed_turn); }
 
 void KvCache::record_copy(Recording& cmd, const PageCopy& copy) const {
     for (uint32_t layer = 0; layer < shape_.n_layers; ++layer)

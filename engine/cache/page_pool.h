@@ -22,6 +22,7 @@ class PagePool {
 
     uint32_t n_pages() const { return static_cast<uint32_t>(owners_.size()); }
     uint32_t n_free() const { return static_cast<uint32_t>(free_.size()); }
+    uint32_t n_available() const { return n_pages() - n_held_; } // free, or will be when turns under way are complete
     uint32_t n_owners(uint32_t page) const { return owners_[page]; } // those on their way back among them
 
   private:
@@ -29,8 +30,10 @@ class PagePool {
         uint32_t page;
         uint64_t turn;
     };
-    std::vector<uint32_t> owners_; // by page
-    std::vector<uint32_t> free_;   // a stack; the lowest page is taken first
+    std::vector<uint32_t> owners_;  // by page
+    std::vector<uint32_t> holders_; // by page: owners that have not retired it
+    uint32_t n_held_ = 0;           // pages that have such
+    std::vector<uint32_t> free_;    // a stack; the lowest page is taken first
     std::vector<Retired> retired_;
 };
 

@@ -7,7 +7,7 @@
 namespace auspex {
 
 struct ReplayBuffers {
-    BufferView list;    // (n_rows, 2) uint: slot (kNoSlot pads), position; host-written
+    BufferView list;    // (n_rows) ReplayRow; host-written
     BufferView history; // (slots, history_stride) uint
     BufferView rows;    // (n_rows) Row
     BufferView counts;  // 3 uint

@@ -7,6 +7,7 @@
 #include "kernels/apply_commands.h"
 #include "kernels/propose.h"
 #include "kernels/rows.h"
+#include "round/turn_buffers.h"
 #include "verify/verify.h"
 
 namespace auspex {
@@ -37,20 +38,15 @@ struct RoundBuffers {
                                        uint32_t max_batch, uint32_t max_draft_len, uint32_t vocab, uint32_t draft_vocab); // 0: no draft model
 };
 
-// What the host and the GPU exchange in one turn; two copies, used alternately.
-struct TurnBuffers {
-    Buffer batch;    // (max_batch) uint: slot of each entry, kNoSlot pads
-    Buffer count;    // 1 uint: number of commands
-    Buffer commands; // (max_commands) SlotCommand
-    Buffer list;     // (max replay rows, 2) uint
-    Buffer records;  // (max_batch) RoundRecord
-    Buffer times;    // (most regions of a turn, 2) uint64: begin and end tick, where Tuning::copies_times; else empty
-    uint32_t max_commands = 0;
-};
+// Whose cache, whose pass.
+enum class ModelRole : uint32_t { target, draft };
+constexpr ModelRole kModelRoles[] = {ModelRole::target, ModelRole::draft};
 
 struct RoundModels {
     LlamaModel& target;
     LlamaModel* draft; // null: every round is plain
+
+    LlamaModel* of(ModelRole role) const { return role == ModelRole::target ? &target : draft; } // null: there is none
 };
 
 // What recordings of rounds differ in.

@@ -130,9 +130,12 @@ Engine::~Engine() {
 }
 
 void Engine::take_down() {
-    scheduler_.reset();
-    planner_.reset();
     turns_.reset(); // waits
+    scheduler_.reset();
+    outcomes_.reset();
+    admission_.reset();
+    slots_.reset();
+    planner_.reset();
     buffers_ = {};
     draft_.reset();
     target_.reset();
@@ -150,7 +153,8 @@ Status Engine::load_model(const EngineDesc& desc, const Checkpoint& checkpoint, 
     auto loaded = load_llama_weights(*device_, *memory_, uploader, checkpoint, kernels_.get());
     uploader.progress = nullptr; // what follows is no weight
     if (!loaded.ok()) return loaded.status();
-    uint32_t pages_per_slot = ceil_div(max_context, kPageSize);
+    const uint32_t pages_per_slot = ceil_div(max_context, kPageSize);
+    const uint64_t pages_of_all = uint64_t{max_sequences_} * pages_per_slot;
     CacheShape cache = {.n_layers = c.n_layers,
                         .n_heads = c.n_heads,
                         .n_kv_heads = c.n_kv_heads,
@@ -159,7 +163,7 @@ Status Engine::load_model(const EngineDesc& desc, const Checkpoint& checkpoint, 
                         .n_slots = max_sequences_,
                         .max_rows = max_context,
                         .page_size = kPageSize,
-                        .n_pages = max_sequences_ * pages_per_slot};
+                        .n_pages = static_cast<uint32_t>(desc.cache_tokens == 0 ? pages_of_all : std::min(pages_of_all, ceil_div(desc.cache_tokens, uint64_t{kPageSize})))};
     AUSPEX_TRY_ASSIGN(made, LlamaModel::create(*device_, *memory_, uploader, tuning(), std::move(loaded).value(), cache, max_rows));
     model = std::move(made);
     return ok_status();
@@ -175,7 +179,9 @@ Result<MemoryPlan> Engine::build(const EngineDesc& desc, const OpenedModels& mod
     if (desc.max_draft_len > kMaxDraft)
         return Status(Code::invalid_argument, "max_draft_len is " + std::to_string(desc.max_draft_len) + ", expected at most " + std::to_string(kMaxDraft));
     max_context_ = desc.max_context ? desc.max_context : std::min(target.max_position, kDefaultContext);
-    // Behind its own context a draft drafts nothing, and holds nothing.
+    if (desc.cache_tokens != 0 && desc.cache_tokens < max_context_)
+        return Status(Code::invalid_argument, "cache_tokens is " + std::to_string(desc.cache_tokens) + ", expected at least the context of " + std::to_string(max_context_));
+    // Beyond its own context a draft drafts nothing, and holds nothing.
     const uint32_t draft_context = models.draft ? std::min(max_context_, models.draft->config().max_position) : 0;
     max_sequences_ = desc.max_sequences;
     max_draft_len_ = desc.max_draft_len;
@@ -201,8 +207,6 @@ Result<MemoryPlan> Engine::build(const EngineDesc& desc, const OpenedModels& mod
     RoundModels round_models = {*target_, draft_.get()};
     AUSPEX_TRY_ASSIGN(turns, TurnQueue::create(*device_, *memory_, *uploader, *kernels_, round_models, buffers_, {batch, replay_rows, max_commands, desc.max_submission_ms}));
     turns_ = std::move(turns);
-    Scheduler::Limits limits = {max_sequences_, max_context_, max_draft_len_, batch, replay_rows, end_ids_,
-                                device_->caps.timestamp_period_ns, device_->caps.timestamp_valid_bits, desc.max_submission_ms};
     const CostPrior prior = {.target_bytes = target_->weights().bytes(),
                              .draft_bytes = draft_ ? draft_->weights().bytes() : 0,
                              .target_stages = stages_per_layer(tuning()) * target.n_layers,
@@ -211,7 +215,11 @@ Result<MemoryPlan> Engine::build(const EngineDesc& desc, const OpenedModels& mod
                              .target_text_bytes = KvCache::bytes_per_token(target_->cache().shape()),
                              .draft_text_bytes = draft_ ? KvCache::bytes_per_token(draft_->cache().shape()) : 0};
     planner_ = std::make_unique<RoundPlanner>(prior, max_draft_len_, draft_context);
-    scheduler_ = std::make_unique<Scheduler>(round_models, *turns_, *planner_, max_commands, limits);
+    slots_ = std::make_unique<Slots>(round_models, Slots::Limits{max_sequences_, max_context_, max_draft_len_, max_commands, end_ids_});
+    admission_ = std::make_unique<Admission>(round_models, *slots_, *turns_, max_context_, max_draft_len_);
+    outcomes_ = std::make_unique<Outcomes>(*admission_, *slots_, *planner_, device_->caps.timestamp_period_ns, device_->caps.timestamp_valid_bits);
+    scheduler_ = std::make_unique<Scheduler>(round_models, *turns_, *slots_, *admission_, *planner_, *outcomes_,
+                                             Scheduler::Limits{max_context_, max_draft_len_, batch, replay_rows, desc.max_submission_ms});
 
     uploader.reset(); // its staging buffer goes
     MemoryPlan plan = {.target_weights = target_->weights().bytes(),
@@ -305,18 +313,18 @@ Result<uint64_t> Engine::create_sequence(SequenceRequest request) {
     if (request.prompt.size() >= max_context_)
         return Status(Code::capacity, "the prompt has " + std::to_string(request.prompt.size()) + " tokens, which leaves no room in the context of " +
                                           std::to_string(max_context_) + "; shorten it or raise the context");
-    return scheduler_->create(std::move(request), tokenizer_.get());
+    return admission_->create(std::move(request), tokenizer_.get());
 }
 
 Result<uint64_t> Engine::fork_sequence(uint64_t source, SequenceRequest request) {
     AUSPEX_TRY(check_request(request));
     if (!request.prompt.empty()) return Status(Code::invalid_argument, "a fork takes its source's tokens; its own prompt must be empty");
-    return scheduler_->fork(source, std::move(request), tokenizer_.get());
+    return admission_->fork(source, std::move(request), tokenizer_.get());
 }
 
 Status Engine::append_sequence(uint64_t id, SequenceRequest request) {
     AUSPEX_TRY(check_request(request));
-    return scheduler_->append(id, std::move(request), tokenizer_.get());
+    return admission_->append(id, std::move(request), tokenizer_.get());
 }
 
 Status Engine::prepare(SequenceRequest request) {
@@ -334,8 +342,8 @@ Result<std::vector<uint32_t>> Engine::encode_chat(ChatRequest request) const {
 
 Result<PassTimes> Engine::measure_pass(const PassRequest& request) {
     if (device_->lost()) return device_->lost_status();
-    if (request.of_draft && !draft_) return Status(Code::invalid_argument, "a pass of the draft was asked for, expected an engine with a draft model");
-    const LlamaModel& model = request.of_draft ? *draft_ : *target_;
+    if (request.of == ModelRole::draft && !draft_) return Status(Code::invalid_argument, "a pass of the draft was asked for, expected an engine with a draft model");
+    const LlamaModel& model = request.of == ModelRole::draft ? *draft_ : *target_;
     if (request.n_rows == 0 || request.n_rows > model.max_rows())
         return Status(Code::invalid_argument, "n_rows is " + std::to_string(request.n_rows) + ", expected 1 to " + std::to_string(model.max_rows()));
     const uint32_t context = model.cache().shape().max_rows;
@@ -350,7 +358,7 @@ Result<PassTimes> Engine::measure_pass(const PassRequest& request) {
         AUSPEX_TRY_ASSIGN(measured, meter.measure(request, pages));
         times = std::move(measured);
         return ok_status();
-    }, request.of_draft));
+    }, request.of));
     return times;
 }
 

@@ -1,5 +1,4 @@
-// Owns device, models, caches and buffers: the only place that builds the parts together. Sequences live in the
-// scheduler. Nothing here knows the C interface.
+// Owns device, models, caches and buffers: the only place that builds the parts together. Nothing here knows the C interface.
 #pragma once
 
 #include "session/measure/copy_meter.h"
@@ -21,6 +20,7 @@ struct EngineDesc {
     std::optional<BorrowedDevice> borrowed; // instead of `device`
     uint32_t max_sequences = 1;
     uint32_t max_context = 0; // 0: min(target, 4096)
+    uint64_t cache_tokens = 0; // that the pages of each cache hold together, at least max_context; 0: max_sequences · max_context
     uint32_t max_draft_len = 8;
     DType cache_dtype = DType::f16; // or f32, q8_0
     std::string cache_folder;
@@ -71,8 +71,9 @@ class Engine {
     Result<PassTimes> measure_pass(const PassRequest& request);
     Result<CopySpeed> measure_copy(uint32_t repetitions);
 
+    Admission& admission() { return *admission_; }
+    Outcomes& outcomes() { return *outcomes_; }
     Scheduler& scheduler() { return *scheduler_; }
-    const Scheduler& scheduler() const { return *scheduler_; }
     TurnQueue& turns() { return *turns_; }
     Device& device() { return *device_; }
     const Device& device() const { return *device_; }
@@ -123,6 +124,9 @@ class Engine {
     RoundBuffers buffers_;
     std::unique_ptr<TurnQueue> turns_;
     std::unique_ptr<RoundPlanner> planner_;
+    std::unique_ptr<Slots> slots_;
+    std::unique_ptr<Admission> admission_;
+    std::unique_ptr<Outcomes> outcomes_;
     std::unique_ptr<Scheduler> scheduler_;
     SpeculationStore store_{""};
     SpeculationKey store_key_;

@@ -44,6 +44,38 @@ size_t undecided_bytes(const std::string& text, const std::vector<std::string>& 
 
 } // namespace
 
+uint32_t LiveSequence::tokens_left(uint32_t max_context) const {
+    const uint32_t done = static_cast<uint32_t>(tokens.size()) + unread_rounds;
+    const uint32_t left = max_context - std::min(max_context, done);
+    return request.max_tokens == 0 ? left : std::min(left, request.max_tokens - std::min(request.max_tokens, done - prompt_n));
+}
+
+std::vector<uint32_t> LiveSequence::ask_host(uint32_t vocab) {
+    std::vector<uint32_t> drafts = request.host_drafter(tokens, draft_len);
+    if (drafts.size() > draft_len) drafts.resize(draft_len);
+    drafts.erase(std::find_if(drafts.begin(), drafts.end(), [&](uint32_t token) { return token >= vocab; }), drafts.end());
+    draft_len = static_cast<uint32_t>(drafts.size());
+    if (drafts.empty()) drafter = Drafter::none;
+    return drafts;
+}
+
+bool LiveSequence::awaits_round(uint32_t max_context) const {
+    if (stop != StopReason::none || holds() || !prompt_read()) return false;
+    if (request.drafter == DrafterChoice::host && unread_rounds > 0) return false; // it is asked with all tokens known
+    // Every queued round gives at least one token: no round is queued that certainly has nothing to do.
+    const uint64_t at_least = n_generated() + unread_rounds;
+    if (request.max_tokens != 0 && at_least >= request.max_tokens) return false;
+    return tokens.size() + unread_rounds < max_context;
+}
+
+uint32_t LiveSequence::lag_rows(uint32_t draft_context) const {
+    const uint32_t least_len = target_len + unread_undrafted; // of the target, by then
+    if (least_len >= draft_context) return 0; // there is no row for the last token: the model drafts nothing
+    // A round would carry one missing row, but by the row kernels: the prompt's rows are replayed.
+    const bool row_of_prompt = draft_rows < target_len && prompt_rows.contains(draft_rows);
+    return least_len > draft_rows + 1 || row_of_prompt ? least_len - draft_rows : 0;
+}
+
 void LiveSequence::apply(Outcome outcome, uint64_t time_ns) {
     if (first_token_ns == 0) first_token_ns = time_ns;
     last_token_ns = time_ns;
@@ -90,10 +122,9 @@ void LiveSequence::append(SequenceRequest next, const Tokenizer* tokenizer, uint
     prompt_n = static_cast<uint32_t>(tokens.size());
     prompt_rows.add(begin, prompt_rows_wanted());
     epoch += 1;
-    admitted = false;
     // Rounds still under way write behind these rows, and before anything that is queued from here on.
     unread_rounds = unread_rows = unread_undrafted = prefilled_n = match_len = match_len_before = 0;
-    drafter = told_drafter = Drafter::none;
+    drafter = Drafter::none;
     planned = false;
     if (speculation) speculation->begin_part();
     stop = StopReason::none;

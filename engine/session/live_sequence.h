@@ -14,6 +14,8 @@
 
 namespace auspex {
 
+struct Slot; // session/slots/slots.h
+
 constexpr uint32_t kHoldTokens = 0xffffffffu; // max_tokens of a sequence that only reads its prompt
 
 // A host's drafter: from all tokens so far to at most max_drafts tokens that may follow.
@@ -30,10 +32,9 @@ struct SequenceRequest {
     HostDrafter host_drafter = {};
     std::vector<std::string> stop_texts = {}; // each ends the answer and is no part of it
 
-    // Whether the draft model may be asked at all.
-    bool may_use_model() const {
-        return draft_len > 0 && (drafter == DrafterChoice::automatic || drafter == DrafterChoice::model || drafter == DrafterChoice::hybrid);
-    }
+    // Whether the draft model may be asked at all; and if there were drafts to be asked for.
+    bool may_use_model() const { return draft_len > 0 && names_model(); }
+    bool names_model() const { return drafter == DrafterChoice::automatic || drafter == DrafterChoice::model || drafter == DrafterChoice::hybrid; }
     // Whether the history is searched for drafts.
     bool searches() const {
         return draft_len > 0 && drafter != DrafterChoice::none && drafter != DrafterChoice::model && drafter != DrafterChoice::host;
@@ -67,7 +68,7 @@ class PromptRows {
 
 struct LiveSequence {
     uint64_t id = 0;
-    uint32_t slot = 0;
+    Slot* slot = nullptr; // its own while it lives
     SequenceRequest request;
     std::vector<uint32_t> tokens; // known: prompt and generated
     uint32_t prompt_n = 0;        // tokens before the latest generation began
@@ -76,7 +77,6 @@ struct LiveSequence {
     uint32_t fork_rows = 0;       // that are copied then
     uint32_t epoch = 0;           // counts appends: rounds queued in an earlier one say nothing
 
-    bool admitted = false;        // the GPU was told of it, as of this epoch
     uint32_t target_rows = 0;     // rows of the target cache that are evaluated or queued, while the prompt is read
     uint32_t target_len = 0;      // rows committed, as of the last round read
     uint32_t target_len_before = 0; // … of the round before that
@@ -88,8 +88,6 @@ struct LiveSequence {
     uint32_t draft_len = 0;          // … how many drafts it shall have
     DraftChoice choice;              // … and what the policy said to it
     bool planned = false;            // those three are for a round that was not started yet
-    Drafter told_drafter = Drafter::none; // what the GPU knows of them
-    uint32_t told_draft_len = 0;
     uint32_t match_len = 0;        // context tokens of the proposals found at the end of the last round read
     uint32_t match_len_before = 0; // … of the round before that
     uint64_t last_turn = 0;       // that it took part in
@@ -108,6 +106,19 @@ struct LiveSequence {
     bool prompt_read() const { return fork_of == 0 && target_rows == prompt_rows_wanted(); }
     uint32_t prompt_rows_wanted() const { return prompt_n - 1; }
     uint32_t n_generated() const { return static_cast<uint32_t>(tokens.size()) - prompt_n; }
+
+    // That may be said before its limits, but for what rounds under way will say.
+    uint32_t tokens_left(uint32_t max_context) const;
+    // Asks the host for drafts of the next round: as many as there are become its draft_len. No round of it is under way.
+    std::vector<uint32_t> ask_host(uint32_t vocab);
+    // Whether a round may be queued that has something to do, but for the draft model's lag.
+    bool awaits_round(uint32_t max_context) const;
+    // Rows that the draft model, which holds draft_context rows of a sequence (0: there is none), must be given before it can draft.
+    uint32_t lag_rows(uint32_t draft_context) const;
+    // Whether it must be given some, because it drafts in the next round.
+    bool lags(uint32_t draft_context) const { return planned && drafter == Drafter::model && lag_rows(draft_context) > 0; }
+    // Whether it is to hold the whole prompt, for whoever goes on from there.
+    bool holds_for_draft(uint32_t draft_context) const { return holds() && request.may_use_model() && target_len < draft_context; }
 
     // A round's tokens become known; text and statistics follow.
     void apply(Outcome outcome, uint64_t time_ns);

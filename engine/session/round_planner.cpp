@@ -88,6 +88,18 @@ RoundPlanner::Predicted RoundPlanner::predict(const RoundForm& form) const {
     return {costs_.round_ms(shape), costs_.plain_ms(1) * costs_.v(shape.rows())};
 }
 
+double RoundPlanner::replay_ms(TurnKind kind, uint32_t n_rows) const {
+    const auto pace = paces_.find(kind);
+    if (const double ms = pace == paces_.end() ? -1 : pace->second.ms(n_rows); ms >= 0) return ms;
+    return kind == TurnKind::target_prompt ? pass_ms(n_rows) : costs_.catch_up_ms(n_rows);
+}
+
+void RoundPlanner::observe_replay(const Turn& turn) {
+    const TurnKind kind = turn.key.kind;
+    if (kind == TurnKind::draft_prompt || kind == TurnKind::draft_rows) costs_.observe_catch_up(turn.key.rows, turn.verify_ms, turn.recording_ms);
+    if ((kind == TurnKind::target_prompt || kind == TurnKind::draft_prompt) && turn.verify_ms >= 0) paces_[kind].observe(turn.key.rows, turn.verify_ms);
+}
+
 void RoundPlanner::observe_outcome(LiveSequence& sequence, const DraftChoice& choice, const Outcome& outcome) {
     if (!sequence.speculation || sequence.stop != StopReason::none) return; // a stop may have cut the round short
     const LongRun before = long_run_;

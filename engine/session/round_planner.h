@@ -30,11 +30,12 @@ class RoundPlanner {
         double round_ms, target_pass_ms;
     };
     Predicted predict(const RoundForm& form) const;
-    double replay_ms(bool of_draft, uint32_t n_rows) const { return of_draft ? costs_.catch_up_ms(n_rows) : costs_.tiles_ms(n_rows); }
+    double pass_ms(uint32_t n_rows) const { return costs_.tiles_ms(n_rows); } // of the target, by the row family
+    double replay_ms(TurnKind kind, uint32_t n_rows) const;
 
     // A round, with what was planned for its entries, took this long; wall_ms: since the GPU was free for it. is_steady: as ObservedRound has it.
     void observe_times(const Turn& turn, double wall_ms, bool is_steady);
-    void observe_catch_up(const Turn& turn) { costs_.observe_catch_up(turn.key.rows, turn.verify_ms, turn.recording_ms); }
+    void observe_replay(const Turn& turn);
     void observe_outcome(LiveSequence& sequence, const DraftChoice& choice, const Outcome& outcome);
 
     // For a sequence's summary: draft pass and verify pass of its usual round / plain target pass, the speed-up over plain
@@ -54,6 +55,7 @@ class RoundPlanner {
     CostModel costs_;
     LongRun long_run_;
     SpeculationPolicy policy_;
+    std::map<TurnKind, PromptPace> paces_; // of prompts
     uint32_t max_draft_len_;
     uint32_t draft_context_;
 };

@@ -2,7 +2,7 @@
 #include "session/scorer.h"
 
 #include "prefill/prefill.h"
-#include "session/command_writer.h"
+#include "session/slots/command_writer.h"
 
 #include <algorithm>
 #include <cmath>
@@ -18,15 +18,13 @@ Status Scorer::prepare(uint32_t chunk, uint32_t max_commands) {
     const uint32_t vocab = models_.target.config().vocab_size;
     const uint64_t fitting = device_->caps.max_storage_buffer_range / (uint64_t(vocab) * 4);
     chunk_ = static_cast<uint32_t>(std::clamp<uint64_t>(chunk, 1, std::min<uint64_t>(fitting, models_.target.max_rows())));
-    turn_.max_commands = max_commands;
+    AUSPEX_TRY_ASSIGN(turn, TurnBuffers::create(memory_, {.max_commands = max_commands, .max_list = chunk_}));
+    turn_ = std::move(turn);
     auto make = [&](Buffer& buffer, uint64_t bytes, MemoryUse use) -> Status {
         AUSPEX_TRY_ASSIGN(made, memory_.create(bytes, use));
         buffer = std::move(made);
         return ok_status();
     };
-    AUSPEX_TRY(make(turn_.count, 4, MemoryUse::upload));
-    AUSPEX_TRY(make(turn_.commands, max_commands * sizeof(gpu::SlotCommand), MemoryUse::upload));
-    AUSPEX_TRY(make(turn_.list, chunk_ * 8ull, MemoryUse::upload));
     AUSPEX_TRY(make(rows_, chunk_ * sizeof(gpu::Row), MemoryUse::device));
     AUSPEX_TRY(make(counts_, 12, MemoryUse::device));
     AUSPEX_TRY(make(logits_, uint64_t(chunk_) * vocab * 4, MemoryUse::device));
@@ -54,14 +52,12 @@ Status Scorer::prepare(uint32_t chunk, uint32_t max_commands) {
 
 Status Scorer::run_chunk(std::span<const uint32_t> tokens, uint32_t first, std::span<const PageChange> pages) {
     CommandWriter writer(turn_.max_commands);
-    writer.target_pages(pages);
+    writer.pages(ModelRole::target, slot_, pages);
     writer.history(slot_, first, tokens);
     writer.flush(turn_);
-    auto* list = reinterpret_cast<uint32_t*>(turn_.list.mapped());
-    for (uint32_t i = 0; i < chunk_; ++i) {
-        list[2 * i] = i < tokens.size() ? slot_ : gpu::kNoSlot;
-        list[2 * i + 1] = first + i;
-    }
+    std::vector<ReplayRow> rows;
+    for (uint32_t i = 0; i < tokens.size(); ++i) rows.push_back({slot_, first + i});
+    turn_.write_list(rows, chunk_);
     const uint32_t n = recording_->n_segments();
     for (uint32_t i = 0; i < n; ++i) {
         const VkCommandBuffer segment = recording_->segment(i);

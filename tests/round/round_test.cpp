@@ -1,8 +1,9 @@
 // One recorded round by itself, without the scheduler: slots with different draft_len, lag, room and temperature in one
 // batch, and what the round reports and leaves behind. Target and draft are the same model, so every draft is accepted.
-#include "session/command_writer.h"
 #include "session/engine_fixture.h"
 #include "session/gpu_contents.h"
+
+#include <map>
 
 namespace auspex {
 namespace {
@@ -39,12 +40,12 @@ class RoundByHand : public ::testing::Test {
     // A slot that holds `text`, its last token not evaluated, and `draft_rows` rows in the draft cache.
     void fill(uint32_t slot, const std::vector<uint32_t>& text, uint32_t draft_rows, const gpu::SlotState& changes) {
         CommandWriter writer(turn_.max_commands);
-        std::vector<PageChange> changed;
-        ASSERT_TRUE(engine_->target().cache().map(slot, kContext, changed).ok());
-        writer.target_pages(changed);
-        changed.clear();
-        ASSERT_TRUE(engine_->draft()->cache().map(slot, kContext, changed).ok());
-        writer.draft_pages(changed);
+        for (ModelRole of : kModelRoles) {
+            std::vector<PageChange> changed;
+            PageList& pages = pages_.try_emplace({slot, of}, models().of(of)->cache().new_list()).first->second;
+            ASSERT_TRUE(pages.grow(kContext, changed).ok());
+            writer.pages(of, slot, changed);
+        }
         gpu::SlotState state = changes;
         state.last_token = text.back();
         state.target_len = static_cast<uint32_t>(text.size()) - 1;
@@ -123,6 +124,7 @@ class RoundByHand : public ::testing::Test {
     std::unique_ptr<MemoryPool> memory_;
     TurnBuffers turn_;
     Buffer rows_, counts_;
+    std::map<std::pair<uint32_t, ModelRole>, PageList> pages_;
 };
 
 TEST_F(RoundByHand, ragged_slots_in_one_batch) {

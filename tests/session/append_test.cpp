@@ -63,11 +63,11 @@ struct Remains {
 Remains remains_of(Engine& engine, uint64_t id, uint32_t draft_rows) {
     const LiveSequence& sequence = *find_sequence(engine, id);
     EXPECT_EQ(sequence.target_len + 1, sequence.tokens.size());
-    const gpu::SlotState state = slot_state(engine, sequence.slot);
+    const gpu::SlotState state = slot_state(engine, sequence.slot->number);
     EXPECT_EQ(state.target_len, sequence.target_len);
     EXPECT_EQ(state.draft_cache_len, sequence.draft_rows);
     EXPECT_EQ(state.last_token, sequence.tokens.back());
-    return {sequence.tokens, cache_rows(engine, engine.target(), sequence.slot, sequence.target_len), cache_rows(engine, *engine.draft(), sequence.slot, draft_rows)};
+    return {sequence.tokens, cache_rows(engine, engine.target(), sequence.slot->number, sequence.target_len), cache_rows(engine, *engine.draft(), sequence.slot->number, draft_rows)};
 }
 void expect_same(Engine& engine, const Remains& found, const Remains& expected, const std::string& what) {
     EXPECT_EQ(found.tokens, expected.tokens) << what;
@@ -177,8 +177,8 @@ TEST_P(AppendedTwins, every_draft_is_accepted) {
         }
         const LiveSequence& sequence = *find_sequence(*engine, id);
         EXPECT_GE(sequence.draft_rows + 2, sequence.target_len);
-        EXPECT_EQ(first_difference(engine->target().cache().shape(), cache_rows(*engine, engine->target(), sequence.slot, sequence.draft_rows),
-                                   cache_rows(*engine, *engine->draft(), sequence.slot, sequence.draft_rows)), "") << "conversation " << c;
+        EXPECT_EQ(first_difference(engine->target().cache().shape(), cache_rows(*engine, engine->target(), sequence.slot->number, sequence.draft_rows),
+                                   cache_rows(*engine, *engine->draft(), sequence.slot->number, sequence.draft_rows)), "") << "conversation " << c;
         ASSERT_TRUE(destroy_sequence(*engine, id).ok());
     }
 }
@@ -252,14 +252,14 @@ TEST(Append, nothing_is_read_twice) {
                 cmd.fill(model->cache().k(layer), 0x3c003c00); // 1.0 in f16
                 cmd.transfer_barrier();
             });
-    const auto target = cache_rows(*engine, engine->target(), sequence.slot, kept), draft = cache_rows(*engine, *engine->draft(), sequence.slot, kept);
+    const auto target = cache_rows(*engine, engine->target(), sequence.slot->number, kept), draft = cache_rows(*engine, *engine->draft(), sequence.slot->number, kept);
     const uint64_t turns = engine->turns().last_number();
     ASSERT_TRUE(engine->append_sequence(id, request_of({10, 1, 3}, 1)).ok());
     drive(*engine);
     EXPECT_EQ(sequence.prefilled_n, 10u);
     EXPECT_LE(engine->turns().last_number() - turns, 5u); // target; draft's generated row, prompt; the round and one that was queued behind
-    EXPECT_EQ(first_difference(engine->target().cache().shape(), cache_rows(*engine, engine->target(), sequence.slot, kept), target), "");
-    EXPECT_EQ(first_difference(engine->draft()->cache().shape(), cache_rows(*engine, *engine->draft(), sequence.slot, kept), draft), "");
+    EXPECT_EQ(first_difference(engine->target().cache().shape(), cache_rows(*engine, engine->target(), sequence.slot->number, kept), target), "");
+    EXPECT_EQ(first_difference(engine->draft()->cache().shape(), cache_rows(*engine, *engine->draft(), sequence.slot->number, kept), draft), "");
 }
 
 // Cancelled anywhere, with rounds under way or half submitted, and appended to at once: as if it had ended there by itself.

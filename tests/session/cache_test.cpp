@@ -29,13 +29,13 @@ struct Remains {
 };
 Remains remains_of(Engine& engine, uint64_t id, uint32_t target_rows, uint32_t draft_rows) {
     const LiveSequence& sequence = *find_sequence(engine, id);
-    const gpu::SlotState state = slot_state(engine, sequence.slot);
+    const gpu::SlotState state = slot_state(engine, sequence.slot->number);
     EXPECT_EQ(state.target_len + 1, sequence.tokens.size());
     EXPECT_EQ(state.draft_cache_len, sequence.draft_rows);
     EXPECT_LE(target_rows, sequence.target_len);
     EXPECT_LE(draft_rows, sequence.draft_rows);
-    return {sequence.tokens, target_rows, draft_rows, cache_rows(engine, engine.target(), sequence.slot, target_rows),
-            cache_rows(engine, *engine.draft(), sequence.slot, draft_rows)};
+    return {sequence.tokens, target_rows, draft_rows, cache_rows(engine, engine.target(), sequence.slot->number, target_rows),
+            cache_rows(engine, *engine.draft(), sequence.slot->number, draft_rows)};
 }
 
 // The same text without a single draft. The draft then reads it by replay; what follows is not looked at.
@@ -124,12 +124,12 @@ TEST_P(Forked, rows_are_those_of_the_source) {
         drive(*engine);
         ASSERT_FALSE(HasFatalFailure());
         const LiveSequence &from = *find_sequence(*engine, source.value()), &to = *find_sequence(*engine, fork.value());
-        ASSERT_NE(from.slot, to.slot);
+        ASSERT_NE(from.slot->number, to.slot->number);
         ASSERT_EQ(from.target_len, n - 1);
         EXPECT_EQ(answer_of(*engine, fork.value()).tokens, alone.tokens);
         for (const LlamaModel* model : std::initializer_list<const LlamaModel*>{&engine->target(), engine->draft()}) {
             const uint32_t rows = model == engine->draft() ? std::min(n - 1, from.draft_rows) : n - 1;
-            const auto expected = cache_rows(*engine, *model, from.slot, rows), found = cache_rows(*engine, *model, to.slot, rows);
+            const auto expected = cache_rows(*engine, *model, from.slot->number, rows), found = cache_rows(*engine, *model, to.slot->number, rows);
             EXPECT_EQ(first_difference(model->cache().shape(), found, expected), "") << rows << " rows";
         }
         for (uint64_t id : {source.value(), fork.value()}) ASSERT_TRUE(destroy_sequence(*engine, id).ok());

@@ -46,7 +46,7 @@ Bits bits_of(Engine& engine) {
     drive(engine);
     bits.logits = last_logits(engine);
     const LiveSequence& sequence = *find_sequence(engine, id.value());
-    bits.cache = cache_rows(engine, engine.target(), sequence.slot, sequence.target_len);
+    bits.cache = cache_rows(engine, engine.target(), sequence.slot->number, sequence.target_len);
     EXPECT_TRUE(destroy_sequence(engine, id.value()).ok());
     return bits;
 }

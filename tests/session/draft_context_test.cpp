@@ -45,8 +45,8 @@ TEST(DraftContext, is_the_drafts_alone) {
     desc.max_context = 40; // below both
     EXPECT_EQ(make_engine(desc)->draft()->cache().shape().max_rows, 40u);
     // A pass of the draft behind its context is refused, one of the target is not.
-    EXPECT_EQ(engine->measure_pass({.of_draft = true, .n_rows = 1, .depth = kDraftContext, .repetitions = 1}).status().code(), Code::capacity);
-    EXPECT_TRUE(engine->measure_pass({.of_draft = true, .n_rows = 1, .depth = kDraftContext - 1, .repetitions = 1}).ok());
+    EXPECT_EQ(engine->measure_pass({.of = ModelRole::draft, .n_rows = 1, .depth = kDraftContext, .repetitions = 1}).status().code(), Code::capacity);
+    EXPECT_TRUE(engine->measure_pass({.of = ModelRole::draft, .n_rows = 1, .depth = kDraftContext - 1, .repetitions = 1}).ok());
     EXPECT_TRUE(engine->measure_pass({.n_rows = 1, .depth = kDraftContext, .repetitions = 1}).ok());
 }
 

@@ -38,14 +38,14 @@ inline std::unique_ptr<Engine> make_engine(const EngineDesc& desc) {
 }
 
 // What tests ask of a running engine, whoever in it answers.
-inline LiveSequence* find_sequence(Engine& engine, uint64_t id) { return engine.scheduler().find(id); } // null: unknown or destroyed
-inline Status destroy_sequence(Engine& engine, uint64_t id) { return engine.scheduler().destroy(id); }
-inline Status cancel_sequence(Engine& engine, uint64_t id) { return engine.scheduler().cancel(id); }
-inline Status set_draft_len(Engine& engine, uint64_t id, uint32_t draft_len) { return engine.scheduler().set_draft_len(id, draft_len); }
+inline LiveSequence* find_sequence(Engine& engine, uint64_t id) { return engine.admission().find(id); } // null: unknown or destroyed
+inline Status destroy_sequence(Engine& engine, uint64_t id) { return engine.admission().destroy(id); }
+inline Status cancel_sequence(Engine& engine, uint64_t id) { return engine.admission().cancel(id); }
+inline Status set_draft_len(Engine& engine, uint64_t id, uint32_t draft_len) { return engine.admission().set_draft_len(id, draft_len); }
 inline Result<Scheduler::StepResult> step(Engine& engine, double budget_ms) { return engine.scheduler().step(budget_ms); }
 inline Status drain(Engine& engine) { return engine.scheduler().drain(); }
-inline RoundTimes take_round_times(Engine& engine, uint32_t draft_len) { return engine.scheduler().take_round_times(draft_len); }
-inline void set_trace(Engine& engine, TraceSink sink) { engine.scheduler().set_trace(std::move(sink)); }
+inline RoundTimes take_round_times(Engine& engine, uint32_t draft_len) { return engine.outcomes().take_round_times(draft_len); }
+inline void set_trace(Engine& engine, TraceSink sink) { engine.outcomes().set_trace(std::move(sink)); }
 
 inline EngineDesc bundled_pair(uint32_t max_sequences, uint32_t max_context) {
     EngineDesc desc;

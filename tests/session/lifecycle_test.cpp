@@ -125,9 +125,9 @@ TEST(Lifecycle, forks_continue_apart_and_share_pages) {
             drive(*engine, [&] { return find_sequence(*engine, ids.back())->fork_of == 0; });
             const uint32_t rows = n - 1, full = rows / 16;
             // What six copies would take, less the full pages that five of them share. Queued rounds have mapped more.
-            EXPECT_EQ(cache.n_mapped_pages(find_sequence(*engine, source.value())->slot), (rows + 15) / 16);
+            EXPECT_EQ(find_sequence(*engine, source.value())->slot->pages[0].size(), (rows + 15) / 16);
             uint32_t mapped = 0;
-            for (uint32_t slot = 0; slot < 8; ++slot) mapped += cache.n_mapped_pages(slot);
+            for (const auto& [id, sequence] : engine->admission().sequences()) mapped += sequence.slot->pages[0].size();
             EXPECT_EQ(cache.n_free_pages(), all_pages - (mapped - 5 * full)) << "prompt of " << n;
             drive(*engine);
             ASSERT_FALSE(HasFatalFailure());

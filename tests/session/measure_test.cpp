@@ -81,7 +81,7 @@ TEST(Measure, passes_add_up) {
     ASSERT_TRUE(prompt.ok());
     EXPECT_DOUBLE_EQ(prompt.value().flops, 2 * 8 * 2 * layer) << "no head";
     EXPECT_TRUE(prompt.value().stages.empty()) << "not asked for";
-    auto draft = engine->measure_pass({.of_draft = true, .repetitions = 1});
+    auto draft = engine->measure_pass({.of = ModelRole::draft, .repetitions = 1});
     ASSERT_TRUE(draft.ok()) << draft.status().message();
     EXPECT_EQ(draft.value().weights_bytes, engine->draft()->weights().bytes_per_pass());
 }
@@ -99,7 +99,7 @@ TEST(Measure, leaves_sequences_and_slots_as_they_were) {
     const LiveSequence* live = find_sequence(*engine, id.value());
     drive(*engine, [&] { return live->n_generated() >= 20; });
     for (const bool of_draft : {false, true}) {
-        auto measured = engine->measure_pass({.of_draft = of_draft, .n_rows = 2, .depth = 150, .repetitions = 2, .stages = true});
+        auto measured = engine->measure_pass({.of = of_draft ? ModelRole::draft : ModelRole::target, .n_rows = 2, .depth = 150, .repetitions = 2, .stages = true});
         EXPECT_TRUE(measured.ok()) << measured.status().message();
     }
     EXPECT_TRUE(engine->measure_copy(1).ok());
@@ -117,7 +117,7 @@ TEST(Measure, refusals) {
     auto engine = make_engine(alone);
     ASSERT_TRUE(engine);
     auto code = [&](const PassRequest& request) { return engine->measure_pass(request).status().code(); };
-    EXPECT_EQ(code({.of_draft = true}), Code::invalid_argument);
+    EXPECT_EQ(code({.of = ModelRole::draft}), Code::invalid_argument);
     EXPECT_EQ(code({.n_rows = 0}), Code::invalid_argument);
     EXPECT_EQ(code({.n_rows = 100000}), Code::invalid_argument);
     EXPECT_EQ(code({.depth = 100}), Code::capacity);

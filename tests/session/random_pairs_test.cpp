@@ -111,8 +111,8 @@ TEST_P(Twins, both_caches_hold_the_same_bits) {
         drive(*engine);
         const LiveSequence& sequence = *find_sequence(*engine, id.value());
         EXPECT_GE(sequence.draft_rows + 2, sequence.target_len);
-        EXPECT_EQ(first_difference(engine->target().cache().shape(), cache_rows(*engine, engine->target(), sequence.slot, sequence.draft_rows),
-                                   cache_rows(*engine, *engine->draft(), sequence.slot, sequence.draft_rows)), "") << "prompt of " << n;
+        EXPECT_EQ(first_difference(engine->target().cache().shape(), cache_rows(*engine, engine->target(), sequence.slot->number, sequence.draft_rows),
+                                   cache_rows(*engine, *engine->draft(), sequence.slot->number, sequence.draft_rows)), "") << "prompt of " << n;
         ASSERT_TRUE(destroy_sequence(*engine, id.value()).ok());
     }
 }

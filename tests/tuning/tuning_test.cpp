@@ -66,7 +66,7 @@ Story tell(Engine& engine, uint32_t draft_len) {
     drive(engine);
     const LiveSequence& sequence = *find_sequence(engine, id.value());
     story.tokens = sequence.tokens;
-    story.cache = cache_rows(engine, engine.target(), sequence.slot, static_cast<uint32_t>(sequence.tokens.size()) - 1);
+    story.cache = cache_rows(engine, engine.target(), sequence.slot->number, static_cast<uint32_t>(sequence.tokens.size()) - 1);
     EXPECT_TRUE(destroy_sequence(engine, id.value()).ok());
     return story;
 }

@@ -70,10 +70,8 @@ Status PassMeter::prepare(const PassRequest& request, std::span<const PageChange
         buffer = std::move(made);
         return ok_status();
     };
-    turn_.max_commands = static_cast<uint32_t>(pages.size()) + request.depth + n;
-    AUSPEX_TRY(make(turn_.count, 4, MemoryUse::upload));
-    AUSPEX_TRY(make(turn_.commands, turn_.max_commands * sizeof(gpu::SlotCommand), MemoryUse::upload));
-    AUSPEX_TRY(make(turn_.list, n * 8ull, MemoryUse::upload));
+    AUSPEX_TRY_ASSIGN(turn, TurnBuffers::create(memory_, {.max_commands = static_cast<uint32_t>(pages.size()) + request.depth + n, .max_list = n}));
+    turn_ = std::move(turn);
     AUSPEX_TRY(make(rows_, n * sizeof(gpu::Row), MemoryUse::device));
     AUSPEX_TRY(make(counts_, 12, MemoryUse::device));
     AUSPEX_TRY(make(bests_, bests_bytes, MemoryUse::device));
@@ -86,17 +84,16 @@ Status PassMeter::prepare(const PassRequest& request, std::span<const PageChange
     AUSPEX_VK_MAKE(*device_, fence_, CreateFence(device_->handle, &info, nullptr, &fence_));
 
     CommandWriter writer(turn_.max_commands);
-    if (request.of_draft) writer.draft_pages(pages);
-    else writer.target_pages(pages);
+    writer.pages(request.of, slot_, pages);
     std::vector<uint32_t> tokens(n);
-    for (uint32_t i = 0; i < n; ++i) tokens[i] = static_cast<uint32_t>((uint64_t{i} * 7919 + 1) % vocab);
+    std::vector<ReplayRow> rows;
+    for (uint32_t i = 0; i < n; ++i) {
+        tokens[i] = static_cast<uint32_t>((uint64_t{i} * 7919 + 1) % vocab);
+        rows.push_back({slot_, request.depth + i});
+    }
     writer.history(slot_, request.depth, tokens);
     writer.flush(turn_);
-    auto* list = reinterpret_cast<uint32_t*>(turn_.list.mapped());
-    for (uint32_t i = 0; i < n; ++i) {
-        list[2 * i] = slot_;
-        list[2 * i + 1] = request.depth + i;
-    }
+    turn_.write_list(rows, n);
     return ok_status();
 }
 

@@ -2,12 +2,12 @@
 // It brings its own buffers and recordings; the slot, its pages and the order of work are the scheduler's.
 #pragma once
 
-#include "session/command_writer.h"
+#include "session/slots/command_writer.h"
 
 namespace auspex {
 
 struct PassRequest {
-    bool of_draft = false;
+    ModelRole of = ModelRole::target;
     PassKind kind = PassKind::rows; // rows: with head and greedy choice, as the target's part of a round; prompt: layers only
     uint32_t n_rows = 1;            // at most max_rows of the model
     uint32_t depth = 0;             // positions before the first row; their keys are whatever the pages hold
@@ -48,7 +48,7 @@ class PassMeter {
     void record_pass(Recorder& to, const PassRequest& request);
     // Segments of a recording, so many in a submission at most.
     Status run(const Recording& recording, uint32_t first, uint32_t count, uint32_t at_once);
-    const LlamaModel& model(const PassRequest& request) const { return request.of_draft ? *models_.draft : models_.target; }
+    const LlamaModel& model(const PassRequest& request) const { return *models_.of(request.of); }
 
     Device* device_;
     KernelLibrary* kernels_;

@@ -10,21 +10,10 @@ Result<std::unique_ptr<TurnQueue>> TurnQueue::create(Device& device, MemoryPool&
                                                      RoundModels models, const RoundBuffers& buffers, const Sizes& sizes) {
     std::unique_ptr<TurnQueue> queue(new TurnQueue(device, kernels, models, buffers, sizes.max_submission_ms));
     for (uint32_t parity = 0; parity < 2; ++parity) {
-        TurnBuffers& turn = queue->turn_buffers_[parity];
-        turn.max_commands = sizes.max_commands;
-        auto make = [&](Buffer& buffer, uint64_t bytes, MemoryUse use) -> Status {
-            AUSPEX_TRY_ASSIGN(made, memory.create(bytes, use));
-            std::memset(made.mapped(), 0, made.size());
-            buffer = std::move(made);
-            return ok_status();
-        };
-        AUSPEX_TRY(make(turn.batch, sizes.max_batch * 4, MemoryUse::upload));
-        AUSPEX_TRY(make(turn.count, 4, MemoryUse::upload));
-        AUSPEX_TRY(make(turn.commands, sizes.max_commands * sizeof(gpu::SlotCommand), MemoryUse::upload));
-        AUSPEX_TRY(make(turn.list, sizes.max_replay_rows * 8, MemoryUse::upload));
-        AUSPEX_TRY(make(turn.records, sizes.max_batch * sizeof(gpu::RoundRecord), MemoryUse::readback));
-        if (kernels.tuning().copies_times)
-            AUSPEX_TRY(make(turn.times, Recording::times_bytes(queue->most_regions(gpu::kMaxDraftLen, true)), MemoryUse::readback));
+        const uint64_t times_bytes = kernels.tuning().copies_times ? Recording::times_bytes(queue->most_regions(gpu::kMaxDraftLen, true)) : 0;
+        AUSPEX_TRY_ASSIGN(turn, TurnBuffers::create(memory, {.max_commands = sizes.max_commands, .max_list = sizes.max_replay_rows,
+                                                             .max_batch = sizes.max_batch, .times_bytes = times_bytes}));
+        queue->turn_buffers_[parity] = std::move(turn);
         VkFenceCreateInfo info = {VK_STRUCTURE_TYPE_FENCE_CREATE_INFO, nullptr, 0};
         AUSPEX_VK_MAKE(device, queue->fences_[parity], CreateFence(device.handle, &info, nullptr, &queue->fences_[parity]));
     }

@@ -26,7 +26,6 @@ struct TurnKey {
 };
 
 struct TurnEntry {
-    uint32_t slot;
     uint64_t sequence; // id
     uint32_t epoch;    // of the sequence
     DraftChoice choice; // whose drafts it was to have

@@ -1,7 +1,6 @@
 // The host's words to the GPU for one turn. No word is written twice: a later value replaces an earlier one.
 #pragma once
 
-#include "cache/kv_cache.h"
 #include "round/round.h"
 #include "sequence/sequence.h"
 
@@ -18,8 +17,7 @@ class CommandWriter {
     void state(uint32_t slot, const gpu::SlotState& state);
     void history(uint32_t slot, uint32_t first_position, std::span<const uint32_t> tokens);
     void biases(uint32_t slot, std::span<const TokenBias> biases);
-    void target_pages(std::span<const PageChange> changes) { pages(gpu::kCommandTargetPage, changes); }
-    void draft_pages(std::span<const PageChange> changes) { pages(gpu::kCommandDraftPage, changes); }
+    void pages(ModelRole of, uint32_t slot, std::span<const PageChange> changes);
 
     uint32_t room() const { return capacity_ - static_cast<uint32_t>(words_.size()); }
     // Hands everything over to the turn's buffers and starts anew.
@@ -27,7 +25,6 @@ class CommandWriter {
 
   private:
     void put(uint32_t op, uint32_t slot, uint32_t index, uint32_t value);
-    void pages(uint32_t op, std::span<const PageChange> changes);
     uint32_t capacity_;
     std::vector<gpu::SlotCommand> words_;
     std::map<std::array<uint32_t, 3>, size_t> index_; // (op, slot, index) → place in words_

@@ -1,5 +1,5 @@
 // Collects SlotCommands.
-#include "session/command_writer.h"
+#include "session/slots/command_writer.h"
 
 #include <bit>
 #include <cstring>
@@ -31,14 +31,13 @@ void CommandWriter::biases(uint32_t slot, std::span<const TokenBias> biases) {
     }
 }
 
-void CommandWriter::pages(uint32_t op, std::span<const PageChange> changes) {
-    for (const PageChange& change : changes) put(op, change.slot, change.logical_page, change.page);
+void CommandWriter::pages(ModelRole of, uint32_t slot, std::span<const PageChange> changes) {
+    const uint32_t op = of == ModelRole::target ? gpu::kCommandTargetPage : gpu::kCommandDraftPage;
+    for (const PageChange& change : changes) put(op, slot, change.logical_page, change.page);
 }
 
 void CommandWriter::flush(TurnBuffers& turn) {
-    uint32_t n = static_cast<uint32_t>(words_.size());
-    std::memcpy(turn.count.mapped(), &n, 4);
-    if (n > 0) std::memcpy(turn.commands.mapped(), words_.data(), n * sizeof(gpu::SlotCommand));
+    turn.write_commands(words_);
     words_.clear();
     index_.clear();
 }
