@@ -3,6 +3,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "shared/accept_args.h"
+#include "shared/round_rows.h"
 
 layout(local_size_x_id = 0) in;
 
@@ -95,7 +96,7 @@ void main() {
     uint emitted = 0u;
     uint foretold = kForetoldNothing;
     while (emitted <= accepted && stop == kStopNone) {
-        token = emitted < accepted ? target_rows[b * (args.draft_len + 1u) + emitted + 1u].token : next_token;
+        token = emitted < accepted ? target_rows[row_of(args.draft_len, b, emitted + 1u)].token : next_token;
         records[b].tokens[emitted] = token;
         if (emitted == 0u && state[slot].n_proposed > 0u) foretold = state[slot].proposed[0] == token ? kForetoldRight : kForetoldWrong;
         ++emitted;

@@ -3,6 +3,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "shared/accept_args.h"
+#include "shared/round_rows.h"
 #include "shared/vocab_args.h"
 
 layout(local_size_x_id = 0) in;
@@ -33,9 +34,9 @@ void main() {
     bool residual = plans[b].use_residual != 0u;
     bool one_hot = round_slots[b].one_hot != 0u;
     float lenience = state[slot].lenience;
-    uint position = round_slots[b].start + 1u + plans[b].accepted_len;
-    uint target_row = b * (args.draft_len + 1u) + next_row;
-    uint draft_row = residual ? b * args.draft_len + next_row : 0u;
+    uint position = position_after(position_of(round_slots[b].start, plans[b].accepted_len));
+    uint target_row = row_of(args.draft_len, b, next_row);
+    uint draft_row = residual ? draft_row_of(args.draft_len, b, next_row) : 0u;
     uint purpose = kPurposeResidual;
 
     VocabChoice target_choice = target_choices[target_row];

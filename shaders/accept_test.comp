@@ -6,6 +6,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "shared/accept_args.h"
+#include "shared/round_rows.h"
 #include "include/random.glsl"
 #include "include/probability.glsl"
 
@@ -26,7 +27,7 @@ void main() {
     if (b >= args.batch || round_slots[b].live == 0u) return;
     uint slot = round_slots[b].slot;
     uint k = round_slots[b].draft_len;
-    uint row0 = b * (args.draft_len + 1u);
+    uint row0 = row_of(args.draft_len, b, 0u);
     float temperature = state[slot].temperature;
     bool greedy = temperature == 0.0;
     bool simulates = state[slot].acceptance == kAcceptSimulated;
@@ -39,9 +40,10 @@ void main() {
     float overlap = 0.0;
     for (; accepted < k; ++accepted) {
         uint token = target_rows[row0 + accepted + 1u].token;
+        uint position = position_after(target_rows[row0 + accepted].position);
         if (simulates) {
             overlap += state[slot].simulated_alpha; // its own unbiased estimate
-            uint r = philox(uvec4(round_slots[b].start + 1u + accepted, kPurposeSimulate, 0u, 0u), seed).x;
+            uint r = philox(uvec4(position, kPurposeSimulate, 0u, 0u), seed).x;
             if (!(uniform01(r) < state[slot].simulated_alpha)) break;
             continue;
         }
@@ -57,8 +59,7 @@ void main() {
             overlap += 1.0;
             continue;
         }
-        uint draft_row = b * args.draft_len + accepted;
-        uint position = round_slots[b].start + 1u + accepted;
+        uint draft_row = draft_row_of(args.draft_len, b, accepted);
         uint r = philox(uvec4(position, kPurposeAccept, 0u, 0u), seed).x;
         precise float target_p = probability(target_logits[(row0 + accepted) * args.vocab + token], token, scale, target_choices[row0 + accepted]);
         precise float draft_p = 1.0;

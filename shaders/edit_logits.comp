@@ -1,10 +1,9 @@
 // One workgroup per (chunk, row): counts the chunk's tokens in the row's context, then penalises those it saw (repetition,
-// presence, frequency) and adds the slot's biases, in place. The context is every committed token and the drafts before the
-// row, so nothing is kept between rounds. Logits that neither touches keep their bits.
+// presence, frequency) and adds the slot's biases, in place. The context is every committed token and the drafts from the row's
+// own up to the first, so nothing is kept between rounds. Logits that neither touches keep their bits.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "shared/edit_logits_args.h"
-#include "include/round_row.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint THREADS = 64;
@@ -12,7 +11,7 @@ layout(constant_id = 0) const uint THREADS = 64;
 layout(push_constant) uniform Push { EditLogitsArgs args; };
 layout(std430, binding = kEditLogits) buffer Logits { float logits[]; };
 layout(std430, binding = kEditState) readonly buffer State { SlotState state[]; };
-layout(std430, binding = kEditRoundSlots) readonly buffer RoundSlots { RoundSlot round_slots[]; };
+layout(std430, binding = kEditRows) readonly buffer Rows { Row rows[]; };
 layout(std430, binding = kEditHistory) readonly buffer History { uint history[]; };
 layout(std430, binding = kEditTargetRows) readonly buffer TargetRows { Row target_rows[]; };
 layout(std430, binding = kEditBiases) readonly buffer Biases { TokenBias biases[]; };
@@ -22,10 +21,9 @@ shared float bias[kVocabChunk];
 
 void main() {
     uint row = gl_WorkGroupID.y;
-    uint entry = row / args.rows_per_slot;
-    uint n_drafts = args.first_offset + row % args.rows_per_slot - 1u;
-    if (!has_row(round_slots[entry], n_drafts, args.of_draft != 0u)) return;
-    uint slot = round_slots[entry].slot;
+    uint of = args.first_row + row * args.row_step;
+    if (rows[of].live == 0u) return;
+    uint slot = rows[of].slot;
     float repeat = state[slot].repeat_penalty;
     float presence = state[slot].presence_penalty;
     float frequency = state[slot].frequency_penalty;
@@ -43,13 +41,19 @@ void main() {
     barrier();
     if (penalises) {
         // A token of another chunk wraps to an index beyond n.
-        for (uint position = lane; position <= round_slots[entry].start; position += THREADS) {
+        for (uint position = lane; position <= rows[of].prefix_len; position += THREADS) {
             uint at = history[slot * args.history_stride + position] - begin;
             if (at < n) atomicAdd(seen[at], 1u);
         }
-        for (uint draft = 1u + lane; draft <= n_drafts; draft += THREADS) {
-            uint at = target_rows[entry * (args.draft_len + 1u) + draft].token - begin;
-            if (at < n) atomicAdd(seen[at], 1u);
+        if (lane == 0u) {
+            uint token = rows[of].token;
+            uint parent = rows[of].parent;
+            for (uint i = 0u; i < kMaxPath && parent != kNoRow; ++i) {
+                uint at = token - begin;
+                if (at < n) atomicAdd(seen[at], 1u);
+                token = target_rows[parent].token;
+                parent = target_rows[parent].parent;
+            }
         }
     }
     for (uint i = lane; i < n_biases; i += THREADS) { // no token twice
@@ -57,7 +61,7 @@ void main() {
         if (at < n) bias[at] = biases[slot * kMaxBiases + i].bias;
     }
     barrier();
-    uint base = (args.logits_first + row * args.logits_step) * args.vocab + begin;
+    uint base = (args.first_logits + row * args.logits_step) * args.vocab + begin;
     for (uint i = lane; i < n; i += THREADS) {
         float added = n_biases > 0u ? bias[i] : 0.0;
         if (seen[i] == 0u && added == 0.0) continue;

@@ -4,6 +4,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "shared/normed_matvec_args.h"
+#include "shared/round_rows.h"
 #include "shared/weight_format.h"
 
 layout(constant_id = 7) const uint PREPARED = 0;
@@ -17,7 +18,7 @@ layout(push_constant) uniform Push { NormedMatvecArgs args; };
 layout(std430, binding = kMatvecY) writeonly buffer Y { float y[]; };
 layout(std430, binding = kNormedBests) writeonly buffer Bests { BestToken bests[]; };
 layout(std430, binding = kNormedState) readonly buffer State { SlotState state[]; };
-layout(std430, binding = kNormedRoundSlots) readonly buffer RoundSlots { RoundSlot round_slots[]; };
+layout(std430, binding = kNormedRows) readonly buffer Rows { Row rows[]; };
 
 // An invocation's own sums, so that what follows with noise is a loop: compilers take long over 16 copies of it.
 const uint kKept = uint(kHeld * ROWS);
@@ -59,14 +60,14 @@ void main() {
     [[unroll]] for (int i = 0; i < kHeld * ROWS; ++i) sums[own + i] = acc[i];
     for (uint r = 0u; r < ROWS && row0 + r < args.n_rows; ++r) {
         uint row = row0 + r;
-        uint entry = row / args.rows_per_slot;
-        float temperature = 0.0; // of entries that do not take part, too
+        uint at = args.first_row + row * args.row_step;
+        float temperature = 0.0; // of rows that do not take part, too
         uint position = 0u;
         uvec2 seed = uvec2(0u);
-        if (round_slots[entry].live != 0u) {
-            uint slot = round_slots[entry].slot;
+        if (rows[at].live != 0u) {
+            uint slot = rows[at].slot;
             temperature = state[slot].temperature;
-            position = round_slots[entry].start + args.first_offset + row % args.rows_per_slot;
+            position = position_after(rows[at].position);
             seed = uvec2(state[slot].seed_low, state[slot].seed_high);
         }
         float best = kLowest;

@@ -3,6 +3,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
+#include "shared/round_rows.h"
 #include "shared/vocab_args.h"
 
 layout(local_size_x_id = 0) in;
@@ -56,8 +57,9 @@ void main() {
     if (best_id == kNoToken) best_id = 0u; // a row of NaN, or one that did not take part
     Cut cut = kKeepAll;
     if (args.with_cuts != 0u) cut = Cut(cuts[row].logit, cuts[row].last_id);
-    choices[args.choice_first + row * args.choice_step] = VocabChoice(best, best_id, largest, sum, cut.logit, cut.last_id);
+    choices[args.forward != 0u ? draft_row_of(args.draft_len, row, args.node) : row] = VocabChoice(best, best_id, largest, sum, cut.logit, cut.last_id);
     if (args.forward == 0u || round_slots[row].one_hot != 0u) return; // proposed drafts stand
-    target_rows[row * (args.draft_len + 1u) + args.step + 1u].token = best_id;
-    if (args.step + 1u < args.draft_len) draft_rows[draft_pass_first_row(args.batch, args.step + 1u) + row].token = best_id;
+    uint next = args.node + 1u;
+    target_rows[row_of(args.draft_len, row, next)].token = best_id;
+    if (next < args.draft_len) draft_rows[draft_pass_first_row(args.batch, next) + draft_pass_row(row, next)].token = best_id;
 }

@@ -29,6 +29,8 @@ void main() {
         row.prefix_len = position;
         row.live = live ? 1u : 0u;
         for (uint i = 0u; i < kMaxPath; ++i) row.path[i] = position + i;
+        row.parent = kNoRow;
+        row.reserved = 0u;
         rows[r] = row;
         if (live) atomicMax(end, position + 1u);
     }

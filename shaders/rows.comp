@@ -2,6 +2,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "shared/rows_args.h"
+#include "shared/round_rows.h"
 
 layout(local_size_x_id = 0) in;
 
@@ -18,7 +19,7 @@ shared uint target_end; // largest position + 1 of a live row
 shared uint draft_end;
 
 // A row of a chain: `prefix_len` committed keys, then one drafted ancestor per position up to its own.
-Row chain_row(uint token, uint slot, uint position, uint prefix_len, bool live) {
+Row chain_row(uint token, uint slot, uint position, uint prefix_len, uint parent, bool live) {
     Row row;
     row.token = token;
     row.slot = slot;
@@ -27,6 +28,8 @@ Row chain_row(uint token, uint slot, uint position, uint prefix_len, bool live) 
     row.prefix_len = prefix_len;
     row.live = live ? 1u : 0u;
     for (uint i = 0u; i < kMaxPath; ++i) row.path[i] = prefix_len + i;
+    row.parent = parent;
+    row.reserved = 0u;
     return row;
 }
 
@@ -55,19 +58,23 @@ void main() {
             else k = min(k, state[safe_slot].n_proposed);
         }
         round_slots[b] = RoundSlot(slot, k, start, live ? 1u : 0u, by_model ? 0u : 1u);
-        for (uint j = 0u; j <= args.draft_len; ++j)
-            target_rows[b * (args.draft_len + 1u) + j] =
-                chain_row(j == 0u || by_model ? last_token : state[safe_slot].proposed[j - 1u], safe_slot, start + j, start, live && j <= k);
+        for (uint node = 0u; node < nodes_of(args.draft_len); ++node) {
+            uint parent = node == 0u ? kNoRow : row_of(args.draft_len, b, parent_of(node));
+            target_rows[row_of(args.draft_len, b, node)] = chain_row(node == 0u || by_model ? last_token : state[safe_slot].proposed[node - 1u], safe_slot,
+                                                                     position_of(start, node), start, parent, live && node <= k);
+        }
         if (live) atomicMax(target_end, start + k + 1u);
         if (args.draft_len == 0u || args.model_drafts == 0u) continue;
         if (!by_model) k = 0u; // no draft rows
         bool lags = k > 0u && drafted + 1u == start;
         uint before = start > 0u ? start - 1u : 0u;
         uint previous = lags ? history[safe_slot * args.history_stride + before] : 0u;
-        draft_rows[2u * b] = chain_row(previous, safe_slot, before, before, lags);
-        draft_rows[2u * b + 1u] = chain_row(last_token, safe_slot, start, start, k > 0u);
-        for (uint j = 1u; j < args.draft_len; ++j)
-            draft_rows[draft_pass_first_row(args.batch, j) + b] = chain_row(0u, safe_slot, start + j, start, j < k);
+        draft_rows[draft_pass_row(b, 0u) - 1u] = chain_row(previous, safe_slot, before, before, kNoRow, lags);
+        for (uint node = 0u; node < args.draft_len; ++node) {
+            uint parent = node == 0u ? kNoRow : row_of(args.draft_len, b, parent_of(node));
+            draft_rows[draft_pass_first_row(args.batch, node) + draft_pass_row(b, node)] =
+                chain_row(node == 0u ? last_token : 0u, safe_slot, position_of(start, node), start, parent, node < k);
+        }
         if (k > 0u) atomicMax(draft_end, start + k);
     }
     barrier();
@@ -75,7 +82,7 @@ void main() {
         uint draft_splits = (draft_end + args.split - 1u) / args.split;
         counts[kCountsTarget] = (target_end + args.split - 1u) / args.split;
         counts[kCountsTarget + 1u] = args.target_kv_heads;
-        counts[kCountsTarget + 2u] = (args.batch * (args.draft_len + 1u) + args.target_tile_rows - 1u) / args.target_tile_rows;
+        counts[kCountsTarget + 2u] = (args.batch * nodes_of(args.draft_len) + args.target_tile_rows - 1u) / args.target_tile_rows;
         counts[kCountsDraftFirst] = draft_splits;
         counts[kCountsDraftFirst + 1u] = args.draft_kv_heads;
         counts[kCountsDraftFirst + 2u] = (2u * args.batch + args.draft_first_tile_rows - 1u) / args.draft_first_tile_rows;

@@ -10,7 +10,7 @@ layout(constant_id = 0) const uint THREADS = 64;
 layout(push_constant) uniform Push { TruncateArgs args; };
 layout(std430, binding = kTruncateLogits) readonly buffer Logits { float logits[]; };
 layout(std430, binding = kTruncateState) readonly buffer State { SlotState state[]; };
-layout(std430, binding = kTruncateRoundSlots) readonly buffer RoundSlots { RoundSlot round_slots[]; };
+layout(std430, binding = kTruncateRows) readonly buffer Rows { Row rows[]; };
 layout(std430, binding = kTruncateScratch) buffer Scratch { uint scratch[]; };
 layout(std430, binding = kTruncateCuts) writeonly buffer Cuts { Cut cuts[]; };
 #include "include/select.glsl"
@@ -26,7 +26,7 @@ shared uint found_id;
 // The id of the n-th token with this key. Chunks whose largest key is smaller are passed over.
 uint id_of_equal(uint row, uint key, uint n) {
     uint lane = gl_LocalInvocationIndex;
-    uint base = (args.logits_first + row * args.logits_step) * args.vocab;
+    uint base = (args.first_logits + row * args.logits_step) * args.vocab;
     if (lane == 0u) {
         n_equals = 0u;
         found_id = 0xffffffffu;
@@ -69,9 +69,9 @@ Cut select_cut(uint row, bool by_mass) {
 
 void main() {
     uint row = gl_WorkGroupID.x;
-    uint entry = row / args.rows_per_slot;
-    if (!has_row(round_slots[entry], args.first_offset + row % args.rows_per_slot - 1u, args.of_draft != 0u)) return;
-    Truncation t = truncation_of(round_slots[entry].slot);
+    uint at = args.first_row + row * args.row_step;
+    if (rows[at].live == 0u) return;
+    Truncation t = truncation_of(rows[at].slot);
     Cut cut = Cut(-kInfinity, 0xffffffffu);
     if (t.by_k || t.by_p) cut = select_cut(row, t.by_p);
     if (t.by_min_p) {

@@ -10,7 +10,7 @@ layout(constant_id = 0) const uint THREADS = 64;
 layout(push_constant) uniform Push { TruncateArgs args; };
 layout(std430, binding = kTruncateLogits) readonly buffer Logits { float logits[]; };
 layout(std430, binding = kTruncateState) readonly buffer State { SlotState state[]; };
-layout(std430, binding = kTruncateRoundSlots) readonly buffer RoundSlots { RoundSlot round_slots[]; };
+layout(std430, binding = kTruncateRows) readonly buffer Rows { Row rows[]; };
 layout(std430, binding = kTruncateScratch) buffer Scratch { uint scratch[]; };
 #include "include/select.glsl"
 
@@ -47,9 +47,9 @@ SelectStep enter_level(uint row, Truncation t) {
 
 void main() {
     uint row = gl_WorkGroupID.y;
-    uint entry = row / args.rows_per_slot;
-    if (!has_row(round_slots[entry], args.first_offset + row % args.rows_per_slot - 1u, args.of_draft != 0u)) return;
-    Truncation t = truncation_of(round_slots[entry].slot);
+    uint at = args.first_row + row * args.row_step;
+    if (rows[at].live == 0u) return;
+    Truncation t = truncation_of(rows[at].slot);
     bool wanted = args.level == 0u ? t.by_k || t.by_p : args.search == kSearchTopK ? t.by_k : t.by_p;
     if (!wanted) return;
 
@@ -83,7 +83,7 @@ void main() {
     bool counts = t.by_k || args.level == kSelectLevels - 1u; // top_p alone counts only equals
     uint begin = gl_WorkGroupID.x * kVocabChunk;
     uint end = min(begin + kVocabChunk, args.vocab);
-    uint base = (args.logits_first + row * args.logits_step) * args.vocab;
+    uint base = (args.first_logits + row * args.logits_step) * args.vocab;
     for (uint i = begin + lane; i < end; i += THREADS) {
         float z = logits[base + i];
         uint key = key_of(z);

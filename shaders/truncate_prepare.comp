@@ -9,7 +9,7 @@ layout(constant_id = 0) const uint THREADS = 64;
 layout(push_constant) uniform Push { TruncateArgs args; };
 layout(std430, binding = kTruncateLogits) readonly buffer Logits { float logits[]; };
 layout(std430, binding = kTruncateState) readonly buffer State { SlotState state[]; };
-layout(std430, binding = kTruncateRoundSlots) readonly buffer RoundSlots { RoundSlot round_slots[]; };
+layout(std430, binding = kTruncateRows) readonly buffer Rows { Row rows[]; };
 layout(std430, binding = kTruncateScratch) buffer Scratch { uint scratch[]; };
 #include "include/select.glsl"
 
@@ -17,9 +17,9 @@ shared uint largest;
 
 void main() {
     uint row = gl_WorkGroupID.y;
-    uint entry = row / args.rows_per_slot;
-    if (!has_row(round_slots[entry], args.first_offset + row % args.rows_per_slot - 1u, args.of_draft != 0u)) return;
-    Truncation t = truncation_of(round_slots[entry].slot);
+    uint at = args.first_row + row * args.row_step;
+    if (rows[at].live == 0u) return;
+    Truncation t = truncation_of(rows[at].slot);
     if (!t.by_k && !t.by_p && !t.by_min_p) return;
 
     uint lane = gl_LocalInvocationIndex;
@@ -28,7 +28,7 @@ void main() {
 
     uint begin = gl_WorkGroupID.x * kVocabChunk;
     uint end = min(begin + kVocabChunk, args.vocab);
-    uint base = (args.logits_first + row * args.logits_step) * args.vocab;
+    uint base = (args.first_logits + row * args.logits_step) * args.vocab;
     uint mine = 0u;
     for (uint i = begin + lane; i < end; i += THREADS) mine = max(mine, key_of(logits[base + i]));
     if (lane == 0u) largest = 0u;

@@ -3,6 +3,7 @@
 // where acceptance is coupled the target's rows too, with the same noise).
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#include "shared/round_rows.h"
 #include "shared/vocab_args.h"
 
 layout(local_size_x_id = 0) in;
@@ -15,16 +16,16 @@ const uint TEAMS = 1;
 layout(push_constant) uniform Push { VocabPartialsArgs args; };
 layout(std430, binding = kVocabLogits) readonly buffer Logits { float logits[]; };
 layout(std430, binding = kVocabState) readonly buffer State { SlotState state[]; };
-layout(std430, binding = kVocabRoundSlots) readonly buffer RoundSlots { RoundSlot round_slots[]; };
+layout(std430, binding = kVocabRows) readonly buffer Rows { Row rows[]; };
 layout(std430, binding = kVocabPartials) writeonly buffer Partials { VocabChoice partials[]; };
 layout(std430, binding = kVocabCuts) readonly buffer Cuts { Cut cuts[]; };
 
 void main() {
     uint row = gl_WorkGroupID.y;
-    uint entry = row / args.rows_per_slot;
-    if (round_slots[entry].live == 0u || (args.of_draft != 0u && round_slots[entry].one_hot != 0u)) return;
-    uint slot = round_slots[entry].slot;
-    uint position = round_slots[entry].start + args.first_offset + row % args.rows_per_slot;
+    uint at = args.first_row + row * args.row_step;
+    if (rows[at].live == 0u) return;
+    uint slot = rows[at].slot;
+    uint position = position_after(rows[at].position);
     float temperature = state[slot].temperature;
     uvec2 seed = uvec2(state[slot].seed_low, state[slot].seed_high);
     bool greedy = temperature == 0.0;
@@ -38,7 +39,7 @@ void main() {
     uint lane = lane_index();
     uint begin = gl_WorkGroupID.x * kVocabChunk;
     uint end = min(begin + kVocabChunk, args.vocab);
-    uint base = (args.logits_first + row * args.logits_step) * args.vocab;
+    uint base = (args.first_logits + row * args.logits_step) * args.vocab;
     float largest = kLowest;
     float best = kLowest;
     uint best_id = kNoToken;

@@ -276,7 +276,39 @@ gpu::Row plain_row(uint32_t token, uint32_t slot, uint32_t position) {
     row.live = 1;
     for (uint32_t i = 0; i < gpu::kMaxPath; ++i)
         row.path[i] = position + i;
+    row.parent = gpu::kNoRow;
     return row;
+}
+
+namespace {
+gpu::Row row_of_node(const gpu::RoundSlot& entry, uint32_t draft_len, uint32_t b, uint32_t node, uint32_t token) {
+    gpu::Row row = plain_row(token, entry.slot == gpu::kNoSlot ? 0 : entry.slot, gpu::position_of(entry.start, node));
+    row.prefix_len = entry.start;
+    for (uint32_t i = 0; i < gpu::kMaxPath; ++i) row.path[i] = entry.start + i;
+    if (node > 0) row.parent = gpu::row_of(draft_len, b, gpu::parent_of(node));
+    return row;
+}
+} // namespace
+
+std::vector<gpu::Row> chain_rows(std::span<const gpu::RoundSlot> entries, uint32_t draft_len, std::span<const uint32_t> tokens) {
+    std::vector<gpu::Row> rows;
+    for (uint32_t b = 0; b < entries.size(); ++b)
+        for (uint32_t node = 0; node < gpu::nodes_of(draft_len); ++node) {
+            gpu::Row row = row_of_node(entries[b], draft_len, b, node, tokens.empty() ? 0 : tokens[gpu::row_of(draft_len, b, node)]);
+            row.live = entries[b].live != 0 && node <= entries[b].draft_len;
+            rows.push_back(row);
+        }
+    return rows;
+}
+
+std::vector<gpu::Row> draft_pass_rows(std::span<const gpu::RoundSlot> entries, uint32_t draft_len, uint32_t node, std::span<const gpu::Row> target_rows) {
+    std::vector<gpu::Row> rows;
+    for (uint32_t b = 0; b < entries.size(); ++b) {
+        gpu::Row row = row_of_node(entries[b], draft_len, b, node, target_rows[gpu::row_of(draft_len, b, node)].token);
+        row.live = entries[b].live != 0 && entries[b].one_hot == 0 && node < entries[b].draft_len;
+        rows.push_back(row);
+    }
+    return rows;
 }
 
 ::testing::AssertionResult same_bits(std::span<const float> a, std::span<const float> b) {

@@ -6,6 +6,7 @@
 #include "kernels/kernel_library.h"
 #include "kernels/rope_append.h"
 #include "reference/random.h"
+#include "shared/round_rows.h"
 #include "shared/slot_state.h"
 #include "tensor/tensor.h"
 
@@ -94,6 +95,10 @@ template <typename T> class GpuTestWith : public GpuTest, public ::testing::With
 std::vector<float> random_floats(uint64_t count, uint32_t seed, float scale = 1.0f);
 // A live row of a chain whose keys below `position` are all committed.
 gpu::Row plain_row(uint32_t token, uint32_t slot, uint32_t position);
+// The rows of a round's entries as rows.comp makes them: in the target's pass, (entries, draft_len + 1), with these tokens or zeros; and in
+// the draft's pass that evaluates `node`, (entries) without what catches up, with tokens of the target's rows.
+std::vector<gpu::Row> chain_rows(std::span<const gpu::RoundSlot> entries, uint32_t draft_len, std::span<const uint32_t> tokens = {});
+std::vector<gpu::Row> draft_pass_rows(std::span<const gpu::RoundSlot> entries, uint32_t draft_len, uint32_t node, std::span<const gpu::Row> target_rows);
 
 // A slot whose logits are taken as they are and whose drafts are the model's.
 inline gpu::SlotState neutral_state() {

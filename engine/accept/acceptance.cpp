@@ -1,5 +1,7 @@
-// The host's side of accept: one line to record it, a few to read it.
+// The host's side of accept: what is recorded, and how its outcome reads.
 #include "accept/acceptance.h"
+
+#include "shared/propose_args.h"
 
 #include <algorithm>
 
@@ -10,8 +12,31 @@ static_assert(gpu::kDrafterNone == static_cast<uint32_t>(Drafter::none) && gpu::
 static_assert(gpu::kForetoldNothing == static_cast<uint32_t>(Foretold::nothing) && gpu::kForetoldRight == static_cast<uint32_t>(Foretold::right));
 static_assert(gpu::kAcceptCoupled == static_cast<uint32_t>(AcceptanceRule::coupled) && gpu::kAcceptSimulated == static_cast<uint32_t>(AcceptanceRule::simulated));
 
-void record_acceptance(Recorder& to, const AcceptBuffers& buffers, const AcceptShape& shape) {
-    record_accept(to, buffers, shape);
+void record_accept(Recorder& to, const AcceptBuffers& buffers, const AcceptShape& shape) {
+    record_accept_test(to, buffers, shape);
+    to.cmd.barrier();
+    if (shape.races) {
+        record_accept_race(to, buffers, shape);
+        to.cmd.barrier();
+    }
+    record_accept_commit(to, buffers, shape);
+}
+
+void record_acceptance(Recorder& to, const RoundPass& round) {
+    const RoundBuffers& b = round.buffers;
+    const RoundForm& form = round.form;
+    record_accept(to,
+                  {.target_logits = b.target_logits.view(), .draft_logits = b.draft_logits.view(), .target_choices = b.target_choices.view(),
+                   .draft_choices = b.draft_choices.view(), .state = b.state.view(), .history = b.history.view(), .round_slots = b.round_slots.view(),
+                   .target_rows = b.target_rows.view(), .plans = b.plans.view(), .race_partials = b.race_partials.view(),
+                   .records = round.turn.records.view(), .counts = b.counts.view(), .index = b.index.view()},
+                  {.batch = form.batch,
+                   .draft_len = form.draft_len,
+                   .vocab = round.models.target.config().vocab_size,
+                   .draft_vocab = round.models.draft ? round.models.draft->config().vocab_size : 0,
+                   .history_stride = b.history_stride,
+                   .races = form.logits_use == LogitsUse::all,
+                   .index_words = form.searches ? gpu::index_words_for(b.history_stride) : 0});
 }
 
 Outcome read_outcome(const gpu::RoundRecord& record) {

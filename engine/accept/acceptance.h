@@ -2,12 +2,14 @@
 #pragma once
 
 #include "kernels/accept.h"
-#include "sequence/sequence.h"
-#include "shared/slot_state.h"
+#include "round_state/round_pass.h"
 
 namespace auspex {
 
-void record_acceptance(Recorder& to, const AcceptBuffers& buffers, const AcceptShape& shape);
+// Three ops with barriers between them: the test of the drafts, the race for the next token (if any entry draws it), the commit.
+void record_accept(Recorder& to, const AcceptBuffers& buffers, const AcceptShape& shape);
+// The same of a round.
+void record_acceptance(Recorder& to, const RoundPass& round);
 
 // Valid for records whose live_before is set.
 Outcome read_outcome(const gpu::RoundRecord& record);

@@ -1,45 +1,37 @@
-// Records one draft step: pass, head, transforms, pick.
+// Records one draft step.
 #include "draft/model_drafter.h"
 
-#include "shared/slot_state.h"
+#include "shared/round_rows.h"
+#include "shared/rows_args.h"
 
 namespace auspex {
 
-void record_draft_step(Recorder& to, const LlamaModel& draft, const DraftBuffers& b, uint32_t step, uint32_t draft_len,
-                       uint32_t batch, LogitsUse logits_use, const TransformForm& transforms, uint32_t slice_layers) {
-    const uint32_t vocab = draft.config().vocab_size;
-    const bool first = step == 0;
-    const uint32_t rows_per_slot = first ? 2 : 1;
-    const uint32_t n_rows = rows_per_slot * batch;
-    const uint64_t first_row = gpu::draft_pass_first_row(batch, step);
-    Pass pass = {.rows = b.rows.sub(first_row * sizeof(gpu::Row), n_rows * sizeof(gpu::Row)),
-                 .counts = first ? b.counts_first : b.counts_next,
-                 .n_rows = n_rows,
-                 .rows_per_slot = rows_per_slot,
-                 .slice_layers = slice_layers};
+void record_draft_step(Recorder& to, const RoundPass& round, uint32_t node) {
+    const LlamaModel& draft = *round.models.draft;
+    const RoundBuffers& b = round.buffers;
+    const uint32_t batch = round.form.batch, draft_len = round.form.draft_len, slice_layers = round.draft_slice_layers();
+    const uint32_t rows_per_slot = gpu::draft_pass_rows_per_entry(node);
+    VocabShape shape = round.draft_logits(node);
+    const Pass pass = {.rows = shape.rows,
+                       .counts = round.counts(node == 0 ? gpu::kCountsDraftFirst : gpu::kCountsDraftNext),
+                       .n_rows = rows_per_slot * batch,
+                       .rows_per_slot = rows_per_slot,
+                       .slice_layers = slice_layers};
     draft.record_embedding(to, pass);
     draft.record_layers(to, pass, 0, draft.config().n_layers);
     if (slice_layers > 0) to.cmd.cut();
-    const LlamaModel::HeadRows rows = {.n = batch, .first_row = rows_per_slot - 1, .row_step = rows_per_slot};
-    DraftPick pick = {b.choices, b.target_rows, b.rows, b.round_slots};
-    if (logits_use != LogitsUse::all) {
-        const BestTokens bests = {b.logits, b.state, b.round_slots, 1, step + 1, logits_use == LogitsUse::largest_key};
-        const uint32_t n_bests = draft.record_best_head(to, bests, rows);
-        record_pick_best_draft(to, b.logits, pick, n_bests, batch, step, draft_len);
+    const BufferView logits = b.draft_logits.view();
+    DraftPick pick = {b.draft_choices.view(), b.target_rows.view(), b.draft_rows.view(), b.round_slots.view()};
+    if (round.form.logits_use != LogitsUse::all) {
+        const uint32_t n_bests = draft.record_best_head(to, {logits, b.state.view(), round.form.logits_use == LogitsUse::largest_key}, shape);
+        record_pick_best_draft(to, logits, pick, n_bests, batch, node, draft_len);
         return to.cmd.barrier();
     }
-    draft.record_head(to, b.logits, rows, draft_len * vocab, step * vocab);
-    VocabShape shape = {.vocab = vocab,
-                        .n_rows = batch,
-                        .rows_per_slot = 1,
-                        .first_offset = step + 1,
-                        .of_draft = true,
-                        .logits_first = step,
-                        .logits_step = draft_len};
-    pick.cuts = shape.cuts = record_transforms(to, b.logits, b.transforms, shape, transforms);
-    record_vocab_partials(to, b.logits, b.state, b.round_slots, b.partials, shape);
+    draft.record_head(to, logits, shape);
+    pick.cuts = shape.cuts = round.record_transforms(to, logits, shape);
+    record_vocab_partials(to, logits, b.state.view(), b.partials.view(), shape);
     to.cmd.barrier();
-    record_pick_draft(to, b.partials, pick, vocab, batch, step, draft_len);
+    record_pick_draft(to, b.partials.view(), pick, shape.vocab, batch, node, draft_len);
     to.cmd.barrier();
 }
 

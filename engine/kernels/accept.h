@@ -1,4 +1,4 @@
-// The acceptance of Leviathan et al. 2023, algorithm 1, after vocab_partials and pick have reduced every row.
+// The ops of the acceptance, Leviathan et al. 2023, algorithm 1, after vocab_partials and pick have reduced every row. Their order is accept/'s.
 #pragma once
 
 #include "kernels/kernel_library.h"
@@ -6,14 +6,14 @@
 namespace auspex {
 
 struct AcceptBuffers {
-    BufferView target_logits;   // (batch, draft_len + 1, vocab) f32
+    BufferView target_logits;   // (batch, nodes, vocab) f32, see shared/round_rows.h
     BufferView draft_logits;    // (batch, draft_len, draft_vocab) f32; any buffer when draft_len is 0
-    BufferView target_choices;  // (batch, draft_len + 1) VocabChoice
+    BufferView target_choices;  // (batch, nodes) VocabChoice
     BufferView draft_choices;   // (batch, draft_len) VocabChoice; any buffer when draft_len is 0
     BufferView state;           // (slots) SlotState, updated
     BufferView history;         // (slots, history_stride) uint, appended to
     BufferView round_slots;     // (batch) RoundSlot
-    BufferView target_rows;     // (batch, draft_len + 1) Row
+    BufferView target_rows;     // (batch, nodes) Row
     BufferView plans;           // (batch) AcceptPlan
     BufferView race_partials;   // (batch, vocab_chunks(vocab)) RacePartial
     BufferView records;         // (batch) RoundRecord, for the host
@@ -31,7 +31,11 @@ struct AcceptShape {
     uint32_t index_words = 0; // of a slot's index; 0: no search follows
 };
 
-// Three stages with barriers between them: test, race (if any), commit, which asks for searches (if any).
-void record_accept(Recorder& to, const AcceptBuffers& buffers, const AcceptShape& shape);
+// Each entry's drafts are tested in order: how many pass, and where the next token comes from.
+void record_accept_test(Recorder& to, const AcceptBuffers& buffers, const AcceptShape& shape);
+// The next token of entries that draw it, from the residual or the target.
+void record_accept_race(Recorder& to, const AcceptBuffers& buffers, const AcceptShape& shape);
+// The race's end, stops and limits; moves the slots on, writes the records, and asks for searches (if any).
+void record_accept_commit(Recorder& to, const AcceptBuffers& buffers, const AcceptShape& shape);
 
 } // namespace auspex

@@ -8,13 +8,12 @@ namespace auspex {
 struct EditLogitsBuffers {
     BufferView logits;      // rows of (vocab) f32, changed in place
     BufferView state;       // (slots) SlotState: penalties, n_biases
-    BufferView round_slots; // (batch) RoundSlot
     BufferView history;     // (slots, history_stride) uint, committed tokens by position
-    BufferView target_rows; // (batch, draft_len + 1) Row: the drafts of this round
+    BufferView target_rows; // (batch, nodes) Row: the drafts of this round, which rows have as parents
     BufferView biases;      // (slots, kMaxBiases) TokenBias
 };
 
-// Rows of slots that ask for none of it keep their bits; rows that are not live, and drafts that were proposed, too.
-void record_edit_logits(Recorder& to, const EditLogitsBuffers& buffers, const VocabShape& shape, uint32_t draft_len, uint32_t history_stride);
+// Rows of slots that ask for none of it keep their bits; rows that are not live, too.
+void record_edit_logits(Recorder& to, const EditLogitsBuffers& buffers, const VocabShape& shape, uint32_t history_stride);
 
 } // namespace auspex

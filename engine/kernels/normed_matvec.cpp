@@ -28,14 +28,14 @@ uint32_t record_best_tokens(Recorder& to, const Tensor& weight, const NormedRows
     if (!kernel.kernel) return 1;
     gpu::NormedMatvecArgs common = {};
     set_rows(common, 0, rows);
-    common.rows_per_slot = out.rows_per_slot;
-    common.first_offset = out.first_offset;
+    common.first_row = out.first_row;
+    common.row_step = out.row_step;
     for (const Shard& shard : weight.shards) common.n_bests += ceil_div(shard.n_rows, kernel.group_outs);
     uint32_t first = 0;
     for_each_shard(to, kernel, weight, rows.n_rows, 0, common, [&](Groups grid, gpu::NormedMatvecArgs args, BufferView shard) {
         args.first_best = first;
         first += ceil_div(args.n_out, kernel.group_outs);
-        to.cmd.dispatch(*kernel.kernel, grid, args, {shard, rows.x, out.bests, rows.weight, out.bests, out.state, out.round_slots});
+        to.cmd.dispatch(*kernel.kernel, grid, args, {shard, rows.x, out.bests, rows.weight, out.bests, out.state, out.rows});
     });
     return common.n_bests;
 }

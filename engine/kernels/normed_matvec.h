@@ -7,15 +7,14 @@ namespace auspex {
 
 void record_normed_matvec(Recorder& to, const Tensor& weight, const NormedRows& rows, BufferView y, uint32_t y_stride, uint32_t y_first = 0);
 
-// Rows of batch entry b are b · rows_per_slot …; row j chooses the token of position start + first_offset + j, by the logit or,
-// with adds_noise and in slots with a temperature, by the key of coupled sampling.
+// A row chooses its token by the logit or, with adds_noise and in slots with a temperature, by the key of coupled sampling.
 struct BestTokens {
     BufferView bests;       // BestToken: at most ceil(rows of the weight / 2) per row; how many is returned
     BufferView state;       // (slots) SlotState
-    BufferView round_slots; // (batch) RoundSlot
-    uint32_t rows_per_slot;
-    uint32_t first_offset;
     bool adds_noise;
+    BufferView rows = {};   // Row: of row r the one at first_row + r · row_step
+    uint32_t first_row = 0;
+    uint32_t row_step = 1;
 };
 // weight: (vocab, d), the head. For record_pick_best: so many best tokens per row.
 uint32_t record_best_tokens(Recorder& to, const Tensor& weight, const NormedRows& rows, const BestTokens& bests);

@@ -3,6 +3,7 @@
 
 #include "kernels/attention.h"
 #include "shared/replay_rows_args.h"
+#include "shared/round_rows.h"
 #include "shared/rows_args.h"
 
 namespace auspex {
@@ -17,7 +18,7 @@ void record_rows(Recorder& to, const RoundRows& buffers, const RoundRowsShape& s
                                   .split = to.tuning().attention_split,
                                   .target_kv_heads = shape.target_kv_heads,
                                   .draft_kv_heads = shape.draft_kv_heads,
-                                  .target_tile_rows = attention_tile_rows(to.tuning(), shape.draft_len + 1),
+                                  .target_tile_rows = attention_tile_rows(to.tuning(), gpu::nodes_of(shape.draft_len)),
                                   .draft_first_tile_rows = attention_tile_rows(to.tuning(), 2),
                                   .model_drafts = shape.model_drafts ? 1u : 0u,
                                   .draft_max_rows = shape.draft_max_rows},

@@ -10,8 +10,8 @@ struct RoundRows {
     BufferView state;       // (slots) SlotState
     BufferView history;     // (slots, history_stride) uint
     BufferView round_slots; // (batch) RoundSlot
-    BufferView target_rows; // (batch, draft_len + 1) Row
-    BufferView draft_rows;  // regions of Row, see draft_pass_first_row
+    BufferView target_rows; // (batch, nodes) Row, see shared/round_rows.h
+    BufferView draft_rows;  // regions of Row
     BufferView counts;      // counts_words(batch) uint, see rows_args.h
 };
 

@@ -9,10 +9,9 @@ namespace auspex {
 
 struct TransformBuffers {
     BufferView state;       // (slots) SlotState
-    BufferView round_slots; // (batch) RoundSlot
     BufferView history;     // (slots, history_stride) uint
+    BufferView target_rows; // (batch, nodes) Row
     BufferView biases;      // (slots, kMaxBiases) TokenBias
-    BufferView target_rows; // (batch, draft_len + 1) Row
     BufferView scratch;     // (n_rows, truncate_words(vocab)) uint
     BufferView cuts;        // (n_rows) Cut
 };
@@ -21,10 +20,9 @@ struct TransformForm {
     bool edits_logits = false;
     Truncation truncation = {};
     uint32_t history_stride = 0;
-    uint32_t draft_len = 0; // of the recording
 };
 
-// Records what the form asks for, and barriers behind it. The cuts to give to the reductions, or none.
+// Records what the form asks for, and a barrier after each. The cuts to give to the reductions, or none.
 BufferView record_transforms(Recorder& to, BufferView logits, const TransformBuffers& buffers, const VocabShape& shape, const TransformForm& form);
 
 } // namespace auspex

@@ -21,27 +21,21 @@ void record_truncate(Recorder& to, const TruncateBuffers& b, const VocabShape& s
     const Kernel* cut = to.kernel({"truncate_cut", 5, sizeof(gpu::TruncateArgs), false, constants});
     if (!prepare || !level || !cut) return;
     const uint32_t n_chunks = vocab_chunks(shape.vocab);
-    gpu::TruncateArgs args = {.vocab = shape.vocab,
-                              .n_chunks = n_chunks,
-                              .rows_per_slot = shape.rows_per_slot,
-                              .first_offset = shape.first_offset,
-                              .logits_first = shape.logits_first,
-                              .logits_step = shape.logits_step,
-                              .of_draft = shape.of_draft ? 1u : 0u,
-                              .search = gpu::kSearchTopK,
-                              .level = 0};
+    gpu::TruncateArgs args = {};
+    set_logits_rows(args, shape);
+    args.search = gpu::kSearchTopK;
     auto count_level = [&](uint32_t search, uint32_t of_level) {
         args.search = search;
         args.level = of_level;
-        to.cmd.dispatch(*level, {n_chunks, shape.n_rows, 1}, args, {b.logits, b.state, b.round_slots, b.scratch});
+        to.cmd.dispatch(*level, {n_chunks, shape.n_rows, 1}, args, {b.logits, b.state, shape.rows, b.scratch});
         to.cmd.barrier();
     };
-    to.cmd.dispatch(*prepare, {n_chunks, shape.n_rows, 1}, args, {b.logits, b.state, b.round_slots, b.scratch});
+    to.cmd.dispatch(*prepare, {n_chunks, shape.n_rows, 1}, args, {b.logits, b.state, shape.rows, b.scratch});
     to.cmd.barrier();
     if (what.top_k || what.top_p) count_level(gpu::kSearchTopK, 0);
     for (uint32_t l = 1; what.top_k && l < gpu::kSelectLevels; ++l) count_level(gpu::kSearchTopK, l);
     for (uint32_t l = 1; what.top_p && l < gpu::kSelectLevels; ++l) count_level(gpu::kSearchTopP, l);
-    to.cmd.dispatch(*cut, {shape.n_rows, 1, 1}, args, {b.logits, b.state, b.round_slots, b.scratch, b.cuts});
+    to.cmd.dispatch(*cut, {shape.n_rows, 1, 1}, args, {b.logits, b.state, shape.rows, b.scratch, b.cuts});
 }
 
 } // namespace auspex

@@ -19,7 +19,6 @@ struct Truncation {
 struct TruncateBuffers {
     BufferView logits;      // rows of (vocab) f32
     BufferView state;       // (slots) SlotState: top_k, top_p, min_p, temperature
-    BufferView round_slots; // (batch) RoundSlot
     BufferView scratch;     // (n_rows, truncate_words(vocab)) uint, contents indifferent
     BufferView cuts;        // (n_rows) Cut; those of rows that take no part stay unset
 };

@@ -27,11 +27,11 @@ void record_pick_rows(Recorder& to, PickFrom from, BufferView chunks, const Draf
 }
 
 gpu::PickArgs args_of_rows(uint32_t n_chunks) {
-    return {.n_chunks = n_chunks, .forward = 0, .step = 0, .batch = 0, .draft_len = 0, .choice_first = 0, .choice_step = 1, .with_cuts = 0};
+    return {.n_chunks = n_chunks, .forward = 0, .node = 0, .batch = 0, .draft_len = 0, .with_cuts = 0};
 }
 
-gpu::PickArgs args_of_drafts(uint32_t n_chunks, uint32_t batch, uint32_t step, uint32_t draft_len) {
-    return {.n_chunks = n_chunks, .forward = 1, .step = step, .batch = batch, .draft_len = draft_len, .choice_first = step, .choice_step = draft_len, .with_cuts = 0};
+gpu::PickArgs args_of_drafts(uint32_t n_chunks, uint32_t batch, uint32_t node, uint32_t draft_len) {
+    return {.n_chunks = n_chunks, .forward = 1, .node = node, .batch = batch, .draft_len = draft_len, .with_cuts = 0};
 }
 
 } // namespace
@@ -40,21 +40,14 @@ uint32_t vocab_chunks(uint32_t vocab) {
     return ceil_div(vocab, gpu::kVocabChunk);
 }
 
-void record_vocab_partials(Recorder& to, BufferView logits, BufferView state, BufferView round_slots, BufferView partials,
-                           const VocabShape& shape) {
+void record_vocab_partials(Recorder& to, BufferView logits, BufferView state, BufferView partials, const VocabShape& shape) {
     const Kernel* kernel = to.kernel({"vocab_partials", 5, sizeof(gpu::VocabPartialsArgs), true, {to.tuning().lanes}});
     if (!kernel) return;
-    uint32_t n_chunks = vocab_chunks(shape.vocab);
-    to.cmd.dispatch(*kernel, {n_chunks, shape.n_rows, 1},
-                    gpu::VocabPartialsArgs{.vocab = shape.vocab,
-                                           .n_chunks = n_chunks,
-                                           .rows_per_slot = shape.rows_per_slot,
-                                           .first_offset = shape.first_offset,
-                                           .logits_first = shape.logits_first,
-                                           .logits_step = shape.logits_step,
-                                           .of_draft = shape.of_draft ? 1u : 0u,
-                                           .with_cuts = shape.cuts.buffer ? 1u : 0u},
-                    {logits, state, round_slots, partials, shape.cuts.buffer ? shape.cuts : round_slots});
+    gpu::VocabPartialsArgs args = {};
+    set_logits_rows(args, shape);
+    args.of_draft = shape.of_draft ? 1u : 0u;
+    args.with_cuts = shape.cuts.buffer ? 1u : 0u;
+    to.cmd.dispatch(*kernel, {args.n_chunks, shape.n_rows, 1}, args, {logits, state, shape.rows, partials, shape.cuts.buffer ? shape.cuts : shape.rows});
 }
 
 void record_pick(Recorder& to, BufferView partials, BufferView choices, uint32_t n_rows, uint32_t vocab, BufferView cuts) {
@@ -65,14 +58,14 @@ void record_pick_best(Recorder& to, BufferView bests, BufferView choices, uint32
     record_pick_rows(to, PickFrom::bests, bests, {choices, choices, choices, choices}, n_rows, args_of_rows(n_bests));
 }
 
-void record_pick_draft(Recorder& to, BufferView partials, const DraftPick& to_rows, uint32_t vocab, uint32_t batch, uint32_t step,
+void record_pick_draft(Recorder& to, BufferView partials, const DraftPick& to_rows, uint32_t vocab, uint32_t batch, uint32_t node,
                        uint32_t draft_len) {
-    record_pick_rows(to, PickFrom::partials, partials, to_rows, batch, args_of_drafts(vocab_chunks(vocab), batch, step, draft_len));
+    record_pick_rows(to, PickFrom::partials, partials, to_rows, batch, args_of_drafts(vocab_chunks(vocab), batch, node, draft_len));
 }
 
-void record_pick_best_draft(Recorder& to, BufferView bests, const DraftPick& to_rows, uint32_t n_bests, uint32_t batch, uint32_t step,
+void record_pick_best_draft(Recorder& to, BufferView bests, const DraftPick& to_rows, uint32_t n_bests, uint32_t batch, uint32_t node,
                             uint32_t draft_len) {
-    record_pick_rows(to, PickFrom::bests, bests, to_rows, batch, args_of_drafts(n_bests, batch, step, draft_len));
+    record_pick_rows(to, PickFrom::bests, bests, to_rows, batch, args_of_drafts(n_bests, batch, node, draft_len));
 }
 
 } // namespace auspex

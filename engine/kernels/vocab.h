@@ -7,21 +7,30 @@ namespace auspex {
 
 uint32_t vocab_chunks(uint32_t vocab);
 
+// Rows of logits, and the Row that each comes from: slot, position and context of the token that it chooses.
 struct VocabShape {
     uint32_t vocab;
     uint32_t n_rows;
-    uint32_t rows_per_slot; // rows of batch entry b are b · rows_per_slot …
-    uint32_t first_offset;  // row j of an entry samples the token of position start + first_offset + j
-    bool of_draft;          // rows with temperature are sampled, not maximised
-    uint32_t logits_first = 0; // row r lies at row logits_first + r · logits_step of the logits
+    BufferView rows;           // Row: of row r the one at first_row + r · row_step; those that are not live are left out
+    uint32_t first_row = 0;
+    uint32_t row_step = 1;
+    uint32_t first_logits = 0; // row r lies at row first_logits + r · logits_step of the logits
     uint32_t logits_step = 1;
-    BufferView cuts = {};   // (n_rows) Cut; none: every logit takes part
+    bool of_draft = false;     // rows with temperature are sampled, not maximised
+    BufferView cuts = {};      // (n_rows) Cut; none: every logit takes part
 };
+// To an op's arguments.
+template <typename Args> void set_logits_rows(Args& args, const VocabShape& shape) {
+    args.vocab = shape.vocab;
+    args.n_chunks = vocab_chunks(shape.vocab);
+    args.first_row = shape.first_row;
+    args.row_step = shape.row_step;
+    args.first_logits = shape.first_logits;
+    args.logits_step = shape.logits_step;
+}
 
-// logits: rows of (vocab) f32; state: (slots) SlotState; round_slots: (batch) RoundSlot;
-// partials: (n_rows, vocab_chunks(vocab)) VocabChoice.
-void record_vocab_partials(Recorder& to, BufferView logits, BufferView state, BufferView round_slots, BufferView partials,
-                           const VocabShape& shape);
+// logits: rows of (vocab) f32; state: (slots) SlotState; partials: (n_rows, vocab_chunks(vocab)) VocabChoice.
+void record_vocab_partials(Recorder& to, BufferView logits, BufferView state, BufferView partials, const VocabShape& shape);
 
 // Reduces the chunks of n_rows rows into choices: (n_rows) VocabChoice. cuts: as in VocabShape.
 void record_pick(Recorder& to, BufferView partials, BufferView choices, uint32_t n_rows, uint32_t vocab, BufferView cuts = {});
@@ -31,15 +40,15 @@ void record_pick_best(Recorder& to, BufferView bests, BufferView choices, uint32
 
 struct DraftPick {
     BufferView choices;     // (batch, draft_len) VocabChoice
-    BufferView target_rows; // (batch, draft_len + 1) Row, which receive the tokens
-    BufferView draft_rows;  // regions of Row, see draft_pass_first_row; which too
+    BufferView target_rows; // (batch, nodes) Row, which receive the tokens; see shared/round_rows.h
+    BufferView draft_rows;  // regions of Row, which too
     BufferView round_slots; // (batch) RoundSlot: entries whose drafts were proposed keep those
     BufferView cuts = {};   // (batch) Cut; none: every logit took part
 };
-// The same for draft `step` of every batch entry.
-void record_pick_draft(Recorder& to, BufferView partials, const DraftPick& to_rows, uint32_t vocab, uint32_t batch, uint32_t step,
+// The same for what follows node `node` of every batch entry.
+void record_pick_draft(Recorder& to, BufferView partials, const DraftPick& to_rows, uint32_t vocab, uint32_t batch, uint32_t node,
                        uint32_t draft_len);
-void record_pick_best_draft(Recorder& to, BufferView bests, const DraftPick& to_rows, uint32_t n_bests, uint32_t batch, uint32_t step,
+void record_pick_best_draft(Recorder& to, BufferView bests, const DraftPick& to_rows, uint32_t n_bests, uint32_t batch, uint32_t node,
                             uint32_t draft_len);
 
 } // namespace auspex

@@ -209,20 +209,23 @@ void LlamaModel::record_layers(Recorder& to, const Pass& pass, uint32_t begin, u
     }
 }
 
-NormedRows LlamaModel::normed(const HeadRows& rows) const {
+NormedRows LlamaModel::normed(const VocabShape& shape) const {
     return {.x = activations_.x.view(), .weight = weights_.final_norm.view(), .width = config().hidden_size, .eps = config().rms_eps,
-            .n_rows = rows.n, .first_row = rows.first_row, .row_step = rows.row_step};
+            .n_rows = shape.n_rows, .first_row = shape.first_row, .row_step = shape.row_step};
 }
 
-void LlamaModel::record_head(Recorder& to, BufferView logits, const HeadRows& rows, uint32_t logits_stride, uint32_t logits_first) const {
-    const NormedRows x = record_norm(to, {&weights_.head(), 1}, normed(rows));
+void LlamaModel::record_head(Recorder& to, BufferView logits, const VocabShape& shape) const {
+    const NormedRows x = record_norm(to, {&weights_.head(), 1}, normed(shape));
     to.cmd.stage("head");
-    record_normed_matvec(to, weights_.head(), x, logits, logits_stride, logits_first);
+    record_normed_matvec(to, weights_.head(), x, logits, shape.logits_step * shape.vocab, shape.first_logits * shape.vocab);
     to.cmd.barrier();
 }
 
-uint32_t LlamaModel::record_best_head(Recorder& to, const BestTokens& bests, const HeadRows& rows) const {
-    const NormedRows x = record_norm(to, {&weights_.head(), 1}, normed(rows));
+uint32_t LlamaModel::record_best_head(Recorder& to, BestTokens bests, const VocabShape& shape) const {
+    const NormedRows x = record_norm(to, {&weights_.head(), 1}, normed(shape));
+    bests.rows = shape.rows;
+    bests.first_row = shape.first_row;
+    bests.row_step = shape.row_step;
     to.cmd.stage("head");
     const uint32_t n_bests = record_best_tokens(to, weights_.head(), x, bests);
     to.cmd.barrier();

@@ -4,6 +4,7 @@
 
 #include "cache/kv_cache.h"
 #include "kernels/normed_matvec.h"
+#include "kernels/vocab.h"
 #include "model/llama_weights.h"
 
 namespace auspex {
@@ -55,15 +56,10 @@ class LlamaModel {
     // Stages of a pass; barriers lie between and after them.
     void record_embedding(Recorder& to, const Pass& pass) const;
     void record_layers(Recorder& to, const Pass& pass, uint32_t begin, uint32_t end) const;
-    // Of n rows of the pass: row i is pass row first_row + i · row_step.
-    struct HeadRows {
-        uint32_t n;
-        uint32_t first_row = 0, row_step = 1;
-    };
-    // Logits of row i go to logits_first + i · logits_stride, in f32.
-    void record_head(Recorder& to, BufferView logits, const HeadRows& rows, uint32_t logits_stride, uint32_t logits_first = 0) const;
-    // Where only the best token of a row counts: so many of each row's, instead of logits, for record_pick_best.
-    uint32_t record_best_head(Recorder& to, const BestTokens& bests, const HeadRows& rows) const;
+    // Logits, in f32, of rows of the pass, as `shape` has them.
+    void record_head(Recorder& to, BufferView logits, const VocabShape& shape) const;
+    // Where only the best token of a row counts: so many of each row's, instead of logits, for record_pick_best. Which rows, says `shape`.
+    uint32_t record_best_head(Recorder& to, BestTokens bests, const VocabShape& shape) const;
 
     // Bytes of activations that one row needs, for choosing max_rows.
     static uint64_t activation_bytes_per_row(const LlamaConfig& config, const Tuning& tuning, uint32_t max_context);
@@ -73,7 +69,7 @@ class LlamaModel {
     void record_linear(Recorder& to, const Pass& pass, const Linear& weight, const Buffer& x, const Buffer& y, uint32_t y_stride,
                        bool add) const;
     NormedRows normed(const Pass& pass, const Buffer& norm) const;
-    NormedRows normed(const HeadRows& rows) const;
+    NormedRows normed(const VocabShape& shape) const;
     // The norm as a stage, where the device wants that and the parts of the weight walk x in one way; else `rows` as they are.
     NormedRows record_norm(Recorder& to, std::span<const Tensor> weight, const NormedRows& rows) const;
     void record_normed_linear(Recorder& to, const Pass& pass, const Linear& weight, const NormedRows& x, const Buffer& y, uint32_t y_stride) const;

@@ -22,7 +22,7 @@ constexpr uint32_t kCommandSlack = 16384; // commands beyond one whole prompt
 uint32_t choose_batch(const DeviceCaps& caps, const LlamaConfig& config, uint32_t n_slots, uint32_t draft_len, uint64_t row_bytes) {
     uint32_t batch = std::bit_ceil(n_slots);
     auto fits = [&](uint32_t b) {
-        uint64_t rows = uint64_t(b) * (draft_len + 1);
+        uint64_t rows = uint64_t{b} * gpu::nodes_of(draft_len);
         return rows * (config.vocab_size + 1ull) * 4 <= caps.max_storage_buffer_range && rows * row_bytes <= caps.max_storage_buffer_range &&
                rows <= caps.max_groups[1];
     };

@@ -109,7 +109,7 @@ Result<bool> Scheduler::start_round(double limit_ms) {
     std::vector<uint32_t> batch;
     for (LiveSequence* sequence : group) {
         if (!slots_->has_room(*sequence)) break;
-        const uint32_t end = sequence->target_len + sequence->unread_rows + form.draft_len + 1; // rows this round may touch
+        const uint32_t end = sequence->target_len + sequence->unread_rows + form.n_nodes(); // rows this round may touch
         if (!slots_->map(*sequence->slot, ModelRole::target, end).ok()) continue;               // pages are on their way back
         sequence->planned = false;
         const bool by_model = sequence->drafter == Drafter::model;
@@ -121,7 +121,7 @@ Result<bool> Scheduler::start_round(double limit_ms) {
         batch.push_back(sequence->slot->number);
         entries.push_back({sequence->id, sequence->epoch, sequence->choice, sequence->target_len});
         sequence->unread_rounds += 1;
-        sequence->unread_rows += form.draft_len + 1;
+        sequence->unread_rows += form.n_nodes();
         sequence->unread_undrafted += by_model ? 0 : 1;
         sequence->last_turn = turns_->last_number() + 1;
         if (sequence->first_round_ns == 0) sequence->first_round_ns = now_ns();

@@ -40,7 +40,7 @@ Status Scorer::prepare(uint32_t chunk, uint32_t max_commands) {
     record_replay(to, models_.target, {turn_.list.view(), buffers_->history.view(), rows_.view(), counts_.view()}, chunk_, PassKind::rows, chunk_, buffers_->history_stride,
                   slice_layers);
     if (slice_layers > 0) to.cmd.cut();
-    models_.target.record_head(to, logits_.view(), {.n = chunk_}, vocab);
+    models_.target.record_head(to, logits_.view(), {.vocab = vocab, .n_rows = chunk_, .rows = rows_.view()});
     recording->transfer_barrier();
     recording->copy(logits_.view(0, uint64_t(chunk_) * vocab * 4), host_logits_.view(0, uint64_t(chunk_) * vocab * 4));
     recording->transfer_barrier();

@@ -2,7 +2,6 @@
 // (TruncateArgs), and the buffers state and scratch.
 #include "shared/truncate_args.h"
 #include "include/fixed_sum.glsl"
-#include "include/round_row.glsl"
 
 const uint kOne = 1u << 28; // mass of the row's largest logit
 const uint kGroups = 16u;   // bins are summed in groups first

@@ -5,13 +5,13 @@
 #include "propose_args.h"
 SHARED_BEGIN
 
-SHARED_CONST uint kTestTargetLogits = 0u;  // (batch, draft_len + 1, vocab) f32
+SHARED_CONST uint kTestTargetLogits = 0u;  // (batch, nodes, vocab) f32, see round_rows.h
 SHARED_CONST uint kTestDraftLogits = 1u;   // (batch, draft_len, draft_vocab) f32
-SHARED_CONST uint kTestTargetChoices = 2u; // (batch, draft_len + 1) VocabChoice
+SHARED_CONST uint kTestTargetChoices = 2u; // (batch, nodes) VocabChoice
 SHARED_CONST uint kTestDraftChoices = 3u;  // (batch, draft_len) VocabChoice
 SHARED_CONST uint kTestState = 4u;         // (slots) SlotState
 SHARED_CONST uint kTestRoundSlots = 5u;    // (batch) RoundSlot
-SHARED_CONST uint kTestTargetRows = 6u;    // (batch, draft_len + 1) Row: row j + 1 holds draft j
+SHARED_CONST uint kTestTargetRows = 6u;    // (batch, nodes) Row
 SHARED_CONST uint kTestPlans = 7u;         // (batch) AcceptPlan
 
 struct AcceptTestArgs {

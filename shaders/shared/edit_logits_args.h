@@ -5,22 +5,15 @@
 #include "vocab_args.h"
 SHARED_BEGIN
 
-SHARED_CONST uint kEditLogits = 0u;     // rows of (vocab) f32: row r lies at logits_first + r · logits_step
+SHARED_CONST uint kEditLogits = 0u;     // see LOGITS_ROWS_MEMBERS
 SHARED_CONST uint kEditState = 1u;      // (slots) SlotState
-SHARED_CONST uint kEditRoundSlots = 2u; // (batch) RoundSlot
-SHARED_CONST uint kEditHistory = 3u;    // (slots, history_stride) uint: tokens of positions 0 … start are committed
-SHARED_CONST uint kEditTargetRows = 4u; // (batch, draft_len + 1) Row: row i holds draft i of this round, from 1 on
+SHARED_CONST uint kEditRows = 2u;       // Row; those that are not live keep their logits
+SHARED_CONST uint kEditHistory = 3u;    // (slots, history_stride) uint: tokens of positions 0 … prefix_len of a row are committed
+SHARED_CONST uint kEditTargetRows = 4u; // (batch, nodes) Row: the drafts of this round, that parents are among
 SHARED_CONST uint kEditBiases = 5u;     // (slots, kMaxBiases) TokenBias
 
-// Rows as in VocabPartialsArgs.
 struct EditLogitsArgs {
-    uint vocab;
-    uint rows_per_slot;
-    uint first_offset;
-    uint logits_first; // in rows
-    uint logits_step;
-    uint of_draft;
-    uint draft_len;    // K of this recording
+    LOGITS_ROWS_MEMBERS
     uint history_stride;
 };
 

@@ -8,13 +8,12 @@ SHARED_BEGIN
 
 SHARED_CONST uint kNormedBests = 4u;      // (n_rows, n_bests) BestToken
 SHARED_CONST uint kNormedState = 5u;      // (slots) SlotState, of which none is sampled but coupled
-SHARED_CONST uint kNormedRoundSlots = 6u; // (batch) RoundSlot
+SHARED_CONST uint kNormedRows = 6u;       // Row: of row r of x the one at first_row + r · row_step
 
-// Rows of batch entry b are b · rows_per_slot …; row j chooses the token of position start + first_offset + j.
 struct NormedMatvecArgs {
     MATVEC_MEMBERS
-    uint rows_per_slot;
-    uint first_offset;
+    uint first_row;
+    uint row_step;
     uint first_best; // of the shard's first workgroup
     uint n_bests;    // of a row: workgroups of all shards
 };

@@ -17,14 +17,10 @@ struct Row {
     uint prefix_len; // committed keys
     uint live;       // 0: computes garbage that nobody reads, writes no K/V
     uint path[kMaxPath];
-    uint reserved[2]; // 96 bytes a row: 8 rows are a multiple of every storage buffer alignment
+    uint parent; // of a draft: the row in the target's pass of the token before it; else kNoRow: the token is the last that is known
+    uint reserved; // 96 bytes a row: 8 rows are a multiple of every storage buffer alignment
 };
-
-// Draft rows lie in regions, one per draft pass, each at a multiple of 8 rows (768 bytes) so that it can be bound alone:
-// 2 · batch rows for the first pass (the first of each pair catches the draft cache up), batch rows for each later one.
-SHARED_FUNCTION uint draft_pass_first_row(uint batch, uint step) {
-    return step == 0u ? 0u : (2u * batch + 7u) / 8u * 8u + (step - 1u) * ((batch + 7u) / 8u * 8u);
-}
+SHARED_CONST uint kNoRow = 0xffffffffu;
 
 SHARED_END
 #endif

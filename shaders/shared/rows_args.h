@@ -8,8 +8,8 @@ SHARED_CONST uint kRowsBatch = 0u;      // (batch) uint: slot of each entry, kNo
 SHARED_CONST uint kRowsState = 1u;      // (slots) SlotState
 SHARED_CONST uint kRowsHistory = 2u;    // (slots, max_context) uint
 SHARED_CONST uint kRowsRoundSlots = 3u; // (batch) RoundSlot
-SHARED_CONST uint kRowsTarget = 4u;     // (batch, draft_len + 1) Row
-SHARED_CONST uint kRowsDraft = 5u;      // regions of Row, see draft_pass_first_row
+SHARED_CONST uint kRowsTarget = 4u;     // (batch, nodes) Row, see round_rows.h
+SHARED_CONST uint kRowsDraft = 5u;      // regions of Row, see round_rows.h
 SHARED_CONST uint kRowsCounts = 6u;     // 3 × 3 uint: attention grids of target pass, first draft pass, later draft passes; then the search's
 
 SHARED_CONST uint kCountsTarget = 0u;
@@ -26,7 +26,7 @@ struct RowsArgs {
     uint split;     // keys per attention split
     uint target_kv_heads;
     uint draft_kv_heads;
-    uint target_tile_rows;      // of attention, here with draft_len + 1 rows per slot
+    uint target_tile_rows;      // of attention, here with a slot's nodes
     uint draft_first_tile_rows; // … and with two
     uint model_drafts; // 1: the recording has draft passes
     uint draft_max_rows; // of a slot in the draft's cache: at positions behind them the model drafts nothing

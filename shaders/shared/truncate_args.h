@@ -25,21 +25,14 @@ SHARED_CONST uint kMaxTruncateVocab = (1u << 20) - 1u; // more could overflow a 
 // Scratch of a row, in words: largest keys of chunks; steps; histograms.
 SHARED_FUNCTION uint truncate_scratch_words(uint n_chunks) { return n_chunks + kSteps * kStepWords + kHistograms * kHistogramWords; }
 
-SHARED_CONST uint kTruncateLogits = 0u;     // rows of (vocab) f32: row r lies at logits_first + r · logits_step
+SHARED_CONST uint kTruncateLogits = 0u;     // see LOGITS_ROWS_MEMBERS
 SHARED_CONST uint kTruncateState = 1u;      // (slots) SlotState
-SHARED_CONST uint kTruncateRoundSlots = 2u; // (batch) RoundSlot
+SHARED_CONST uint kTruncateRows = 2u;       // Row; those that are not live are left out
 SHARED_CONST uint kTruncateScratch = 3u;    // (n_rows, truncate_scratch_words(n_chunks)) uint
 SHARED_CONST uint kTruncateCuts = 4u;       // (n_rows) Cut; truncate_cut only
 
-// Rows as in VocabPartialsArgs.
 struct TruncateArgs {
-    uint vocab;
-    uint n_chunks;
-    uint rows_per_slot;
-    uint first_offset;
-    uint logits_first; // in rows
-    uint logits_step;
-    uint of_draft;
+    LOGITS_ROWS_MEMBERS
     uint search;       // of truncate_level: kSearch…
     uint level;        // of truncate_level
 };

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "gpu_test.h"
-#include "kernels/accept.h"
+#include "accept/acceptance.h"
 #include "kernels/vocab.h"
 #include "shared/accept_args.h"
 
@@ -36,13 +36,13 @@ class AcceptFixture : public GpuTest {
   protected:
     AcceptOutput accept(const AcceptInput& in) {
         const uint32_t n = in.batch, n_target = n * (in.draft_len + 1), n_draft = n * in.draft_len;
-        std::vector<gpu::Row> rows;
+        std::vector<uint32_t> tokens;
         for (uint32_t b = 0; b < n; ++b)
-            for (uint32_t j = 0; j <= in.draft_len; ++j)
-                rows.push_back(plain_row(j ? in.drafts[b * in.draft_len + j - 1] : 0, in.round_slots[b].slot,
-                                         in.round_slots[b].start + j));
+            for (uint32_t j = 0; j <= in.draft_len; ++j) tokens.push_back(j ? in.drafts[b * in.draft_len + j - 1] : 0);
+        const std::vector<gpu::Row> rows = chain_rows(in.round_slots, in.draft_len, tokens);
+        const std::vector<gpu::Row> draft_rows = in.draft_len > 0 ? chain_rows(in.round_slots, in.draft_len - 1) : std::vector<gpu::Row>();
         const Buffer target_logits = upload(in.target), draft_logits = upload(in.draft), state = upload(in.states);
-        const Buffer slots = upload(in.round_slots), row_buffer = upload(rows);
+        const Buffer slots = upload(in.round_slots), row_buffer = upload(rows), draft_row_buffer = upload(draft_rows);
         const uint32_t chunks = vocab_chunks(in.vocab);
         const Buffer partials = output<gpu::VocabChoice>(n_target * chunks),
                      draft_partials = output<gpu::VocabChoice>(n_draft * chunks);
@@ -53,10 +53,10 @@ class AcceptFixture : public GpuTest {
         const Buffer history = output<uint32_t>(size_t{n} * in.history_stride), plans = output<gpu::AcceptPlan>(n);
         const Buffer race = output<gpu::RacePartial>(n * chunks), records = output<gpu::RoundRecord>(n);
         run([&](Recorder& to) {
-            record_vocab_partials(to, target_logits.view(), state.view(), slots.view(), partials.view(),
-                                  {in.vocab, n_target, in.draft_len + 1, 1, false, 0, 1, target_cuts});
-            record_vocab_partials(to, draft_logits.view(), state.view(), slots.view(), draft_partials.view(),
-                                  {in.vocab, n_draft, in.draft_len, 1, false});
+            record_vocab_partials(to, target_logits.view(), state.view(), partials.view(),
+                                  {.vocab = in.vocab, .n_rows = n_target, .rows = row_buffer.view(), .cuts = target_cuts});
+            record_vocab_partials(to, draft_logits.view(), state.view(), draft_partials.view(),
+                                  {.vocab = in.vocab, .n_rows = n_draft, .rows = draft_row_buffer.view()});
             to.cmd.barrier();
             record_pick(to, partials.view(), target_choices.view(), n_target, in.vocab, target_cuts);
             record_pick(to, draft_partials.view(), draft_choices.view(), n_draft, in.vocab);

@@ -130,13 +130,12 @@ class Candidates : public GpuTest {
         const auto n = static_cast<uint32_t>(cuts.size());
         gpu::SlotState state = neutral_state();
         state.temperature = c.temperature;
-        const Buffer states = upload(std::vector{state}), slots = upload(std::vector<gpu::RoundSlot>{{0, 0, 0, 1, 0}});
+        const Buffer states = upload(std::vector{state}), rows = upload(std::vector<gpu::Row>(n, plain_row(0, 0, 0)));
         const Buffer cut_buffer = upload(cuts), partials = output<gpu::VocabChoice>(n * vocab_chunks(vocab));
         Buffer choices = output<gpu::VocabChoice>(n);
         if (n == 0) return choices;
         run([&](Recorder& to) {
-            record_vocab_partials(to, logits.view(), states.view(), slots.view(), partials.view(),
-                                  {vocab, n, n, 1, false, 0, 1, cut_buffer.view()});
+            record_vocab_partials(to, logits.view(), states.view(), partials.view(), {.vocab = vocab, .n_rows = n, .rows = rows.view(), .cuts = cut_buffer.view()});
             to.cmd.barrier();
             record_pick(to, partials.view(), choices.view(), n, vocab, cut_buffer.view());
         });
@@ -348,15 +347,16 @@ TEST_F(OneCandidate, is_an_ordinary_round) {
         list.push_back({in.drafts[b], b, one_hot});
     }
     const AcceptOutput rounds = accept(in);
-    const Buffer target = upload(in.target), draft = upload(in.draft), state = upload(in.states), slots = upload(in.round_slots);
+    const Buffer target = upload(in.target), draft = upload(in.draft), state = upload(in.states);
+    const Buffer target_rows = upload(chain_rows(in.round_slots, 1)), draft_rows = upload(chain_rows(in.round_slots, 0));
     const Buffer entry_buffer = upload(entries), list_buffer = upload(list), outcomes = output<gpu::CandidateOutcome>(kBatch);
     const uint32_t chunks = vocab_chunks(kVocab);
     const Buffer target_partials = output<gpu::VocabChoice>(2 * kBatch * chunks),
                  draft_partials = output<gpu::VocabChoice>(kBatch * chunks);
     const Buffer target_choices = output<gpu::VocabChoice>(2 * kBatch), draft_choices = output<gpu::VocabChoice>(kBatch);
     run([&](Recorder& to) {
-        record_vocab_partials(to, target.view(), state.view(), slots.view(), target_partials.view(), {kVocab, 2 * kBatch, 2, 1, false});
-        record_vocab_partials(to, draft.view(), state.view(), slots.view(), draft_partials.view(), {kVocab, kBatch, 1, 1, false});
+        record_vocab_partials(to, target.view(), state.view(), target_partials.view(), {.vocab = kVocab, .n_rows = 2 * kBatch, .rows = target_rows.view()});
+        record_vocab_partials(to, draft.view(), state.view(), draft_partials.view(), {.vocab = kVocab, .n_rows = kBatch, .rows = draft_rows.view()});
         to.cmd.barrier();
         record_pick(to, target_partials.view(), target_choices.view(), 2 * kBatch, kVocab);
         record_pick(to, draft_partials.view(), draft_choices.view(), kBatch, kVocab);

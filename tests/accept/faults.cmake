@@ -10,8 +10,8 @@ auspex_fault(2 accept_test
 auspex_fault(3 accept_test [[kPurposeAccept]] [[kPurposeDraft]])
 # stale draft distribution
 auspex_fault(4 accept_test
-    [[uint draft_row = b * args.draft_len + accepted;]]
-    [[uint draft_row = b * args.draft_len + (accepted > 0u ? accepted - 1u : 0u);]])
+    [[uint draft_row = draft_row_of(args.draft_len, b, accepted);]]
+    [[uint draft_row = draft_row_of(args.draft_len, b, accepted > 0u ? accepted - 1u : 0u);]])
 # off by one row
 auspex_fault(5 accept_test
     [[uint rejected_row = accepted;]]
@@ -19,7 +19,7 @@ auspex_fault(5 accept_test
 # the test forgets the temperature
 auspex_fault(7 accept_test [[float scale = greedy ? 1.0 : 1.0 / temperature;]] [[float scale = 1.0;]])
 # one uniform for all positions
-auspex_fault(12 accept_test [[uint position = round_slots[b].start + 1u + accepted;]] [[uint position = 0u;]])
+auspex_fault(12 accept_test [[uint position = position_after(target_rows[row0 + accepted].position);]] [[uint position = 0u;]])
 # one uniform for all slots
 auspex_fault(13 accept_test [[uvec2(state[slot].seed_low, state[slot].seed_high)]] [[uvec2(0u, state[slot].seed_high)]])
 # lenience in the residual alone
@@ -45,8 +45,8 @@ auspex_fault(1 "${races}"
 auspex_fault(3 "${races}" [[kPurposeResidual]] [[kPurposeDraft]])
 # no bonus: after full acceptance the last draft's row is used again
 auspex_fault(6 "${races}"
-    [[uint target_row = b * (args.draft_len + 1u) + next_row;]]
-    [[uint target_row = b * (args.draft_len + 1u) + next_row - (!residual && plans[b].accepted_len > 0u ? 1u : 0u);]])
+    [[uint target_row = row_of(args.draft_len, b, next_row);]]
+    [[uint target_row = row_of(args.draft_len, b, next_row - (!residual && plans[b].accepted_len > 0u ? 1u : 0u));]])
 # the rejected proposal keeps its weight
 auspex_fault(8 "${races}" [[ else if (id == plans[b].draft_token) draft_p = 1.0;]] [[]])
 # the draft's probabilities without its cut
@@ -63,8 +63,8 @@ auspex_fault(10 "${races}"
     target_choice.cut_last_id = kKeepAll.last_id;]])
 # the bonus takes the noise of the position after its own
 auspex_fault(11 "${races}"
-    [[uint position = round_slots[b].start + 1u + plans[b].accepted_len;]]
-    [[uint position = round_slots[b].start + 1u + plans[b].accepted_len + (!residual && plans[b].accepted_len > 0u ? 1u : 0u);]])
+    [[position_of(round_slots[b].start, plans[b].accepted_len)]]
+    [[position_of(round_slots[b].start, plans[b].accepted_len + (!residual && plans[b].accepted_len > 0u ? 1u : 0u))]])
 # lenience in the test alone
 auspex_fault(14 "${races}" [[float lenience = state[slot].lenience;]] [[float lenience = 1.0;]])
 # all of the target's ties at its cut
@@ -83,8 +83,8 @@ auspex_fault(26 "${races}" [[float draft_p = 0.0;]] [[if (!one_hot && id >= args
 # ---- what comes before both
 # noise by row of the round instead of absolute position
 auspex_fault(16 "vocab_partials;vocab_partials.subgroup"
-    [[uint position = round_slots[entry].start + args.first_offset + row % args.rows_per_slot;]]
-    [[uint position = args.first_offset + row % args.rows_per_slot;]])
+    [[uint position = position_after(rows[at].position);]]
+    [[uint position = position_after(rows[at].position - rows[at].prefix_len);]])
 # a target that is not told that it is coupled
 auspex_fault(23 "vocab_partials;vocab_partials.subgroup" [[(args.of_draft != 0u || coupled)]] [[args.of_draft != 0u]])
 # proposed drafts are overwritten

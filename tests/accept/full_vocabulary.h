@@ -3,7 +3,7 @@
 #pragma once
 
 #include "gpu_test.h"
-#include "kernels/accept.h"
+#include "accept/acceptance.h"
 #include "kernels/vocab.h"
 #include "reference/statistics.h"
 #include "shared/accept_args.h"
@@ -62,15 +62,15 @@ class FullVocabulary : public GpuTest {
         std::vector<gpu::RoundSlot> slots;
         for (uint32_t s = 0; s < kBatch; ++s)
             slots.push_back({s, 1, s * 3, 1, 0});
-        const Buffer round_slots = upload(slots), partials = output<gpu::VocabChoice>(kBatch * vocab_chunks(kVocab));
+        const Buffer round_slots = upload(slots), rows = upload(chain_rows(slots, 0)), partials = output<gpu::VocabChoice>(kBatch * vocab_chunks(kVocab));
         const Buffer choices = output<gpu::VocabChoice>(kBatch), target_rows = output<gpu::Row>(2 * kBatch);
         const Buffer draft_rows = output<gpu::Row>(gpu::draft_pass_first_row(kBatch, 2));
         Count count;
         for (uint32_t round = 0; round < n_rounds; ++round) {
             seed(state, kBatch, round);
             run([&](Recorder& to) {
-                record_vocab_partials(to, values.view(), state.view(), round_slots.view(), partials.view(),
-                                      {kVocab, kBatch, 1, 1, true, 0, 0});
+                record_vocab_partials(to, values.view(), state.view(), partials.view(),
+                                      {.vocab = kVocab, .n_rows = kBatch, .rows = rows.view(), .logits_step = 0, .of_draft = true});
                 to.cmd.barrier();
                 record_pick_draft(to, partials.view(), {choices.view(), target_rows.view(), draft_rows.view(), round_slots.view()}, kVocab,
                                   kBatch, 0, 1);
@@ -103,8 +103,7 @@ class FullVocabulary : public GpuTest {
                      records = output<gpu::RoundRecord>(kBatch);
         seed(state, kBatch, 0);
         run([&](Recorder& to) {
-            record_vocab_partials(to, values.view(), state.view(), round_slots.view(), partials.view(),
-                                  {kVocab, kBatch, 1, 1, false, 0, 1});
+            record_vocab_partials(to, values.view(), state.view(), partials.view(), {.vocab = kVocab, .n_rows = kBatch, .rows = target_rows.view()});
             to.cmd.barrier();
             record_pick(to, partials.view(), choices.view(), kBatch, kVocab);
         });

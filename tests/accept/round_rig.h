@@ -4,7 +4,7 @@
 
 #include "accept/round_judge.h"
 #include "gpu_test.h"
-#include "kernels/accept.h"
+#include "accept/acceptance.h"
 #include "kernels/rows.h"
 #include "kernels/vocab.h"
 #include "shared/accept_args.h"
@@ -217,12 +217,13 @@ class RoundTest : public GpuTest {
                     {batch, draft_len, kHistory, 1, 1, true, kHistory});
         to.cmd.barrier();
         for (uint32_t step = 0; step < draft_len; ++step) {
-            const uint32_t per_slot = step == 0 ? 2 : 1, first = gpu::draft_pass_first_row(batch, step) + per_slot - 1;
+            const uint32_t per_slot = gpu::draft_pass_rows_per_entry(step), first = gpu::draft_pass_first_row(batch, step) + gpu::draft_pass_row(0, step);
             record_logits(to, rig, rig.draft_tables, draft_vocab, rig.draft_rows, rig.draft_logits, {batch, first, per_slot, step, draft_len});
             const BufferView cuts =
                 record_cuts(to, rig, rig.draft_cut_tables, rig.draft_rows, rig.draft_cuts, {batch, first, per_slot});
-            record_vocab_partials(to, rig.draft_logits.view(), rig.state.view(), rig.round_slots.view(),
-                                  rig.partials.view(), {draft_vocab, batch, 1, step + 1, true, step, draft_len, cuts});
+            record_vocab_partials(to, rig.draft_logits.view(), rig.state.view(), rig.partials.view(),
+                                  {.vocab = draft_vocab, .n_rows = batch, .rows = rig.draft_rows.view(), .first_row = first, .row_step = per_slot,
+                                   .first_logits = step, .logits_step = draft_len, .of_draft = true, .cuts = cuts});
             to.cmd.barrier();
             record_pick_draft(to, rig.partials.view(),
                               {rig.draft_choices.view(), rig.target_rows.view(), rig.draft_rows.view(),
@@ -232,8 +233,8 @@ class RoundTest : public GpuTest {
         }
         record_logits(to, rig, rig.target_tables, vocab, rig.target_rows, rig.target_logits, {n_target, 0, 1, 0, 1});
         const BufferView cuts = record_cuts(to, rig, rig.target_cut_tables, rig.target_rows, rig.target_cuts, {n_target, 0, 1});
-        record_vocab_partials(to, rig.target_logits.view(), rig.state.view(), rig.round_slots.view(),
-                              rig.partials.view(), {vocab, n_target, draft_len + 1, 1, false, 0, 1, cuts});
+        record_vocab_partials(to, rig.target_logits.view(), rig.state.view(), rig.partials.view(),
+                              {.vocab = vocab, .n_rows = n_target, .rows = rig.target_rows.view(), .cuts = cuts});
         to.cmd.barrier();
         record_pick(to, rig.partials.view(), rig.target_choices.view(), n_target, vocab, cuts);
         to.cmd.barrier();

@@ -1,7 +1,7 @@
 // Ten million tokens, drafts and emitted ones, of slots with truncated distributions over a small vocabulary: not one lies
 // outside of what its row keeps.
 #include "gpu_test.h"
-#include "kernels/accept.h"
+#include "accept/acceptance.h"
 #include "kernels/truncate.h"
 #include "reference/transforms.h"
 #include "shared/accept_args.h"
@@ -54,11 +54,10 @@ class Support : public GpuTest {
         const std::vector<float> target = all_logits(kTargetRows, 1), draft = all_logits(kDraftRows, 2);
         const std::vector<bool> target_kept = kept(target, kDraftLen + 1), draft_kept = kept(draft, kDraftLen);
         std::vector<gpu::RoundSlot> entries;
-        std::vector<gpu::Row> rows;
-        for (uint32_t s = 0; s < kBatch; ++s) {
-            entries.push_back({s, kDraftLen, 5, 1, 0});
-            for (uint32_t j = 0; j <= kDraftLen; ++j) rows.push_back(plain_row(0, s, 5 + j));
-        }
+        for (uint32_t s = 0; s < kBatch; ++s) entries.push_back({s, kDraftLen, 5, 1, 0});
+        const std::vector<gpu::Row> rows = chain_rows(entries, kDraftLen);
+        std::vector<Buffer> rows_of_step;
+        for (uint32_t step = 0; step < kDraftLen; ++step) rows_of_step.push_back(upload(draft_pass_rows(entries, kDraftLen, step, rows)));
         const Buffer target_logits = upload(target), draft_logits = upload(draft), slots = upload(entries), target_rows = upload(rows);
         const Buffer state = output<gpu::SlotState>(kBatch), draft_rows = output<gpu::Row>(gpu::draft_pass_first_row(kBatch, kDraftLen + 1));
         const Buffer scratch = output<uint32_t>(kTargetRows * truncate_words(kVocab)), target_cuts = output<gpu::Cut>(kTargetRows);
@@ -75,20 +74,20 @@ class Support : public GpuTest {
             }
         };
         auto draft_shape = [&](uint32_t step) {
-            return VocabShape{.vocab = kVocab, .n_rows = kBatch, .rows_per_slot = 1, .first_offset = step + 1, .of_draft = true, .logits_first = step, .logits_step = kDraftLen};
+            return VocabShape{.vocab = kVocab, .n_rows = kBatch, .rows = rows_of_step[step].view(), .first_logits = step, .logits_step = kDraftLen, .of_draft = true};
         };
-        VocabShape target_shape = {.vocab = kVocab, .n_rows = kTargetRows, .rows_per_slot = kDraftLen + 1, .first_offset = 1, .of_draft = false};
+        VocabShape target_shape = {.vocab = kVocab, .n_rows = kTargetRows, .rows = target_rows.view()};
         reset(0);
         run(library, [&](Recorder& to) { // cuts and sums of the target do not depend on the seed
             for (uint32_t step = 0; step < kDraftLen; ++step) {
                 draft_cuts.push_back(output<gpu::Cut>(kBatch));
-                record_truncate(to, {draft_logits.view(), state.view(), slots.view(), scratch.view(), draft_cuts[step].view()}, draft_shape(step), {true, true, true});
+                record_truncate(to, {draft_logits.view(), state.view(), scratch.view(), draft_cuts[step].view()}, draft_shape(step), {true, true, true});
                 to.cmd.barrier();
             }
-            record_truncate(to, {target_logits.view(), state.view(), slots.view(), scratch.view(), target_cuts.view()}, target_shape, {true, true, true});
+            record_truncate(to, {target_logits.view(), state.view(), scratch.view(), target_cuts.view()}, target_shape, {true, true, true});
             to.cmd.barrier();
             target_shape.cuts = target_cuts.view();
-            record_vocab_partials(to, target_logits.view(), state.view(), slots.view(), partials.view(), target_shape);
+            record_vocab_partials(to, target_logits.view(), state.view(), partials.view(), target_shape);
             to.cmd.barrier();
             record_pick(to, partials.view(), target_choices.view(), kTargetRows, kVocab, target_cuts.view());
         });
@@ -100,7 +99,7 @@ class Support : public GpuTest {
         for (uint32_t step = 0; step < kDraftLen; ++step) {
             VocabShape shape = draft_shape(step);
             shape.cuts = draft_cuts[step].view();
-            record_vocab_partials(to, draft_logits.view(), state.view(), slots.view(), partials.view(), shape);
+            record_vocab_partials(to, draft_logits.view(), state.view(), partials.view(), shape);
             to.cmd.barrier();
             record_pick_draft(to, partials.view(), {draft_choices.view(), target_rows.view(), draft_rows.view(), slots.view(), shape.cuts}, kVocab, kBatch, step, kDraftLen);
             to.cmd.barrier();

@@ -21,7 +21,7 @@ struct Entries {
         slot.seed_low = 77 * i + 1;
         slot.seed_high = i;
         state.push_back(slot);
-        round_slots.push_back({live ? i : gpu::kNoSlot, 0, 10 * i + 3, live, 0});
+        round_slots.push_back({live ? i : gpu::kNoSlot, gpu::kMaxDraftLen, 10 * i + 3, live, 0});
     }
     bool any_noise() const {
         return std::any_of(state.begin(), state.end(), [](const gpu::SlotState& slot) { return slot.temperature > 0; });
@@ -33,7 +33,7 @@ class BestTokensTest : public LinearTest {
     std::vector<gpu::VocabChoice> choose(KernelLibrary& library, const Tensor& head, const NormedRows& rows, const Entries& entries,
                                          uint32_t rows_per_slot, bool by_logits) {
         const uint32_t n = rows.n_rows;
-        const Buffer state = upload(entries.state), round_slots = upload(entries.round_slots);
+        const Buffer state = upload(entries.state), rows_of_round = upload(chain_rows(entries.round_slots, rows_per_slot - 1));
         const Buffer logits = output<float>(size_t{n} * kVocab), bests = output<gpu::BestToken>(size_t{n} * ((kVocab + 1) / 2) + 1);
         const Buffer partials = output<gpu::VocabChoice>(size_t{n} * vocab_chunks(kVocab)), choices = output<gpu::VocabChoice>(n);
         uint32_t n_bests = 0;
@@ -41,12 +41,11 @@ class BestTokensTest : public LinearTest {
             if (by_logits) {
                 record_normed_matvec(to, head, rows, logits.view(), kVocab);
                 to.cmd.barrier();
-                record_vocab_partials(to, logits.view(), state.view(), round_slots.view(), partials.view(),
-                                      {.vocab = kVocab, .n_rows = n, .rows_per_slot = rows_per_slot, .first_offset = 1, .of_draft = false});
+                record_vocab_partials(to, logits.view(), state.view(), partials.view(), {.vocab = kVocab, .n_rows = n, .rows = rows_of_round.view()});
                 to.cmd.barrier();
                 return record_pick(to, partials.view(), choices.view(), n, kVocab);
             }
-            n_bests = record_best_tokens(to, head, rows, {bests.view(), state.view(), round_slots.view(), rows_per_slot, 1, entries.any_noise()});
+            n_bests = record_best_tokens(to, head, rows, {bests.view(), state.view(), entries.any_noise(), rows_of_round.view()});
             to.cmd.barrier();
             record_pick_best(to, bests.view(), choices.view(), n, n_bests);
         });

@@ -17,12 +17,12 @@ struct Batch {
     std::vector<gpu::SlotState> state;
     std::vector<gpu::RoundSlot> round_slots;
     std::vector<uint32_t> history;
-    std::vector<gpu::Row> target_rows;
+    std::vector<uint32_t> tokens; // (entries, draft_len + 1): of the target's rows
     std::vector<gpu::TokenBias> biases;
 
     Batch(uint32_t n, uint32_t n_tokens, uint32_t k)
         : vocab(n_tokens), draft_len(k), state(n, neutral_state()), round_slots(n), history(size_t{n} * kStride, kPoison),
-          target_rows(size_t{n} * (k + 1)), biases(size_t{n} * gpu::kMaxBiases, {kPoison, NAN}) {}
+          tokens(size_t{n} * (k + 1)), biases(size_t{n} * gpu::kMaxBiases, {kPoison, NAN}) {}
     gpu::SlotState& slot_of(uint32_t b) { return state[state.size() - 1 - b]; }
     // A context of start + 1 tokens and draft_len drafts out of the first `variety` tokens.
     void fill(uint32_t b, uint32_t start, uint32_t slot_draft_len, uint32_t variety, uint32_t seed) {
@@ -31,7 +31,7 @@ struct Batch {
         round_slots[b] = {slot, slot_draft_len, start, 1, 0};
         for (uint32_t i = 0; i <= start; ++i) history[slot * kStride + i] = data.below(variety);
         for (uint32_t j = 0; j <= draft_len; ++j) // row 0 holds the last token, which is in the history too
-            target_rows[b * (draft_len + 1) + j] = plain_row(j == 0 ? history[slot * kStride + start] : data.below(variety), slot, start + j);
+            tokens[b * (draft_len + 1) + j] = j == 0 ? history[slot * kStride + start] : data.below(variety);
     }
     void bias(uint32_t b, const std::vector<gpu::TokenBias>& list) {
         const auto slot = static_cast<uint32_t>(state.size() - 1 - b);
@@ -40,9 +40,9 @@ struct Batch {
     }
     std::vector<uint32_t> context(uint32_t b, uint32_t n_drafts) const {
         const uint32_t* first = &history[round_slots[b].slot * kStride];
-        std::vector<uint32_t> tokens(first, first + round_slots[b].start + 1);
-        for (uint32_t j = 1; j <= n_drafts; ++j) tokens.push_back(target_rows[b * (draft_len + 1) + j].token);
-        return tokens;
+        std::vector<uint32_t> known(first, first + round_slots[b].start + 1);
+        for (uint32_t j = 1; j <= n_drafts; ++j) known.push_back(tokens[b * (draft_len + 1) + j]);
+        return known;
     }
     reference::Transforms transforms(uint32_t b) const {
         const gpu::SlotState& s = state[round_slots[b].slot];
@@ -57,12 +57,13 @@ struct Batch {
 
 class EditLogitsTest : public GpuTest {
   protected:
-    std::vector<float> edit(KernelLibrary& library, const Batch& in, const std::vector<float>& logits, const VocabShape& shape) {
-        const Buffer values = upload(logits), state = upload(in.state), slots = upload(in.round_slots);
-        const Buffer history = upload(in.history), rows = upload(in.target_rows), biases = upload(in.biases);
+    // Of the rows that the shape has or, without any, the target's.
+    std::vector<float> edit(KernelLibrary& library, const Batch& in, const std::vector<float>& logits, VocabShape shape) {
+        const Buffer values = upload(logits), state = upload(in.state), history = upload(in.history), biases = upload(in.biases);
+        const Buffer rows = upload(chain_rows(in.round_slots, in.draft_len, in.tokens));
+        if (!shape.rows.buffer) shape.rows = rows.view();
         run(library, [&](Recorder& to) {
-            record_edit_logits(to, {values.view(), state.view(), slots.view(), history.view(), rows.view(), biases.view()}, shape, in.draft_len,
-                               kStride);
+            record_edit_logits(to, {values.view(), state.view(), history.view(), rows.view(), biases.view()}, shape, kStride);
         });
         return floats(values, logits.size());
     }
@@ -128,7 +129,7 @@ TEST_P(EditLogits, rows_of_the_target_follow_the_reference) {
             const uint32_t n_rows = 9 * (draft_len + 1);
             const std::vector<float> given = adversarial_logits(n_rows, vocab);
             const std::vector<float> found = edit(kernels(GetParam()), in, given,
-                                                  {.vocab = vocab, .n_rows = n_rows, .rows_per_slot = draft_len + 1, .first_offset = 1, .of_draft = false});
+                                                  {.vocab = vocab, .n_rows = n_rows, .rows = {}});
             for (uint32_t r = 0; r < n_rows; ++r) {
                 const uint32_t b = r / (draft_len + 1), j = r % (draft_len + 1);
                 const std::span<const float> before(&given[size_t{r} * vocab], vocab), after(&found[size_t{r} * vocab], vocab);
@@ -145,9 +146,9 @@ TEST_P(EditLogits, draft_steps_see_the_drafts_before_them) {
     in.round_slots[4].one_hot = 1; // its drafts are proposed
     std::vector<float> given = adversarial_logits(9 * kDraftLen, kVocab), expected = given;
     for (uint32_t step = 0; step < kDraftLen; ++step) {
+        const Buffer rows = upload(draft_pass_rows(in.round_slots, kDraftLen, step, chain_rows(in.round_slots, kDraftLen, in.tokens)));
         const std::vector<float> found = edit(kernels(GetParam()), in, given,
-                                              {.vocab = kVocab, .n_rows = 9, .rows_per_slot = 1, .first_offset = step + 1, .of_draft = true,
-                                               .logits_first = step, .logits_step = kDraftLen});
+                                              {.vocab = kVocab, .n_rows = 9, .rows = rows.view(), .first_logits = step, .logits_step = kDraftLen, .of_draft = true});
         for (uint32_t r = 0; r < 9 * kDraftLen; ++r) {
             const uint32_t b = r / kDraftLen;
             const std::span<const float> before(&given[size_t{r} * kVocab], kVocab), after(&found[size_t{r} * kVocab], kVocab);
@@ -168,7 +169,7 @@ TEST_F(EditLogitsBits, do_not_depend_on_company) {
     const Batch in = mixed_batch(kVocab, kDraftLen);
     const std::vector<float> given = adversarial_logits(9 * (kDraftLen + 1), kVocab);
     const std::vector<float> together =
-        edit(kernels(), in, given, {.vocab = kVocab, .n_rows = 9 * (kDraftLen + 1), .rows_per_slot = kDraftLen + 1, .first_offset = 1, .of_draft = false});
+        edit(kernels(), in, given, {.vocab = kVocab, .n_rows = 9 * (kDraftLen + 1), .rows = {}});
     for (uint32_t b : {0u, 4u, 8u})
         for (uint32_t j = 0; j <= kDraftLen; ++j) {
             const uint32_t r = b * (kDraftLen + 1) + j;
@@ -180,7 +181,7 @@ TEST_F(EditLogitsBits, do_not_depend_on_company) {
             alone.round_slots[0].start += j;
             std::copy(context.begin(), context.end(), &alone.history[alone.round_slots[0].slot * kStride]);
             const std::vector<float> row(&given[size_t{r} * kVocab], &given[size_t{r} * kVocab] + kVocab);
-            EXPECT_TRUE(same_bits(edit(kernels(), alone, row, {.vocab = kVocab, .n_rows = 1, .rows_per_slot = 1, .first_offset = 1, .of_draft = false}),
+            EXPECT_TRUE(same_bits(edit(kernels(), alone, row, {.vocab = kVocab, .n_rows = 1, .rows = {}}),
                                   {&together[size_t{r} * kVocab], kVocab}))
                 << "row " << r;
         }

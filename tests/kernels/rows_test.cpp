@@ -123,6 +123,7 @@ class Rows : public RowsTest {
         }
         for (uint32_t j = 0; j <= draft_len; ++j) {
             const gpu::Row& row = made.target[b * (draft_len + 1) + j];
+            EXPECT_EQ(row.parent, j == 0 ? gpu::kNoRow : b * (draft_len + 1) + j - 1);
             if (live && j <= k)
                 expect_chain_row(row, slot, state.target_len + j, state.target_len);
             else
@@ -147,6 +148,7 @@ class Rows : public RowsTest {
         }
         for (uint32_t j = 1; j < draft_len; ++j) {
             const gpu::Row& row = made.draft[gpu::draft_pass_first_row(n, j) + b];
+            EXPECT_EQ(row.parent, b * (draft_len + 1) + j - 1);
             if (j < k)
                 expect_chain_row(row, slot, state.target_len + j, state.target_len);
             else

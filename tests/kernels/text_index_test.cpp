@@ -1,7 +1,7 @@
 // Rounds of made-up texts through acceptance and search: the index asks for every search that finds something, whatever was done
 // to the text, and for hardly any other.
 #include "gpu_test.h"
-#include "kernels/accept.h"
+#include "accept/acceptance.h"
 #include "kernels/propose.h"
 #include "kernels/vocab.h"
 #include "reference/ngram.h"

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <numeric>
 
 namespace auspex {
 namespace {
@@ -16,7 +17,7 @@ class TransformTimes : public GpuTest {
     static constexpr uint32_t kVocab = 128256, kRuns = 15, kPasses = 4, kStride = 8192;
 
     struct Batch {
-        Buffer logits, state, round_slots, history, biases, target_rows, scratch, cuts, partials, choices;
+        Buffer logits, state, history, biases, target_rows, scratch, cuts, partials, choices;
         VocabShape shape;
     };
     // One slot with n_rows - 1 drafts, as a target pass has them; a context of n_context tokens.
@@ -29,19 +30,20 @@ class TransformTimes : public GpuTest {
         for (uint32_t i = 0; i < n_context; ++i) history[i] = i * 2654435761u % kVocab;
         std::vector<gpu::TokenBias> biases(gpu::kMaxBiases);
         for (uint32_t i = 0; i < gpu::kMaxBiases; ++i) biases[i] = {i * 125, 0.5f};
-        std::vector<gpu::Row> rows;
-        for (uint32_t j = 0; j < n_rows; ++j) rows.push_back(plain_row(j, 0, n_context - 1 + j));
+        std::vector<uint32_t> tokens(n_rows);
+        std::iota(tokens.begin(), tokens.end(), 0u);
+        const std::vector<gpu::RoundSlot> entries = {{0, n_rows - 1, n_context - 1, 1, 0}};
         Batch b = {.logits = upload(z),
                    .state = upload(std::vector<gpu::SlotState>{slot}),
-                   .round_slots = upload(std::vector<gpu::RoundSlot>{{0, n_rows - 1, n_context - 1, 1, 0}}),
                    .history = upload(history),
                    .biases = upload(biases),
-                   .target_rows = upload(rows),
+                   .target_rows = upload(chain_rows(entries, n_rows - 1, tokens)),
                    .scratch = output<uint32_t>(n_rows * truncate_words(kVocab)),
                    .cuts = output<gpu::Cut>(n_rows),
                    .partials = output<gpu::VocabChoice>(size_t{n_rows} * vocab_chunks(kVocab)),
                    .choices = output<gpu::VocabChoice>(n_rows),
-                   .shape = {.vocab = kVocab, .n_rows = n_rows, .rows_per_slot = n_rows, .first_offset = 1, .of_draft = false}};
+                   .shape = {}};
+        b.shape = {.vocab = kVocab, .n_rows = n_rows, .rows = b.target_rows.view()};
         return b;
     }
     double milliseconds(const std::function<void(Recorder&)>& record) {
@@ -65,8 +67,8 @@ class TransformTimes : public GpuTest {
         return *std::min_element(times.begin(), times.end());
     }
     double transforms_ms(const Batch& b, bool edits, Truncation what) {
-        const TransformBuffers buffers = {b.state.view(), b.round_slots.view(), b.history.view(), b.biases.view(), b.target_rows.view(), b.scratch.view(), b.cuts.view()};
-        return milliseconds([&](Recorder& to) { record_transforms(to, b.logits.view(), buffers, b.shape, {edits, what, kStride, b.shape.n_rows - 1}); });
+        const TransformBuffers buffers = {b.state.view(), b.history.view(), b.target_rows.view(), b.biases.view(), b.scratch.view(), b.cuts.view()};
+        return milliseconds([&](Recorder& to) { record_transforms(to, b.logits.view(), buffers, b.shape, {edits, what, kStride}); });
     }
 };
 
@@ -84,7 +86,7 @@ TEST_F(TransformTimes, of_every_stage) {
     line("vocab_partials and pick", [&](uint32_t n) {
         const Batch b = batch(n, 100, neutral_state());
         return milliseconds([&](Recorder& to) {
-            record_vocab_partials(to, b.logits.view(), b.state.view(), b.round_slots.view(), b.partials.view(), b.shape);
+            record_vocab_partials(to, b.logits.view(), b.state.view(), b.partials.view(), b.shape);
             to.cmd.barrier();
             record_pick(to, b.partials.view(), b.choices.view(), n, kVocab);
         });

@@ -63,17 +63,19 @@ struct Rows {
         logits.insert(logits.end(), z.begin(), z.end());
     }
     VocabShape shape() const {
-        return {.vocab = vocab, .n_rows = static_cast<uint32_t>(state.size()), .rows_per_slot = 1, .first_offset = 1, .of_draft = false};
+        return {.vocab = vocab, .n_rows = static_cast<uint32_t>(state.size()), .rows = {}};
     }
     std::span<const float> row(size_t r) const { return {&logits[r * vocab], vocab}; }
 };
 
 class TruncateTest : public GpuTest {
   protected:
-    std::vector<gpu::Cut> cuts(KernelLibrary& library, const Rows& in, Truncation what, const VocabShape& shape) {
-        const Buffer logits = upload(in.logits), state = upload(in.state), slots = upload(in.round_slots);
+    // Of the rows that the shape has or, without any, one per entry.
+    std::vector<gpu::Cut> cuts(KernelLibrary& library, const Rows& in, Truncation what, VocabShape shape) {
+        const Buffer logits = upload(in.logits), state = upload(in.state), rows = upload(chain_rows(in.round_slots, 0));
+        if (!shape.rows.buffer) shape.rows = rows.view();
         const Buffer scratch = output<uint32_t>(shape.n_rows * truncate_words(in.vocab) + 4), found = output<gpu::Cut>(shape.n_rows + 1);
-        run(library, [&](Recorder& to) { record_truncate(to, {logits.view(), state.view(), slots.view(), scratch.view(), found.view()}, shape, what); });
+        run(library, [&](Recorder& to) { record_truncate(to, {logits.view(), state.view(), scratch.view(), found.view()}, shape, what); });
         EXPECT_EQ(read<uint32_t>(found, 1, 2 * shape.n_rows)[0], kPoison) << "wrote behind its rows";
         EXPECT_EQ(read<uint32_t>(scratch, 1, shape.n_rows * truncate_words(in.vocab))[0], kPoison) << "wrote behind its scratch";
         EXPECT_TRUE(same_bits(floats(logits, in.logits.size()), in.logits));
@@ -227,14 +229,17 @@ TEST_F(TruncateBits, rows_of_rounds) {
         if (there) expect_cut(cut, in.row(row), in.settings[in.round_slots[b].slot]);
         else EXPECT_EQ(cut.last_id, kPoison);
     };
-    const auto target = cuts(kernels(), in, {true, true, false}, {.vocab = kVocab, .n_rows = kBatch * (kDraftLen + 1), .rows_per_slot = kDraftLen + 1, .first_offset = 1, .of_draft = false});
+    const std::vector<gpu::Row> rows = chain_rows(in.round_slots, kDraftLen);
+    const Buffer target_rows = upload(rows);
+    const auto target = cuts(kernels(), in, {true, true, false}, {.vocab = kVocab, .n_rows = kBatch * (kDraftLen + 1), .rows = target_rows.view()});
     for (uint32_t r = 0; r < target.size(); ++r) {
         const uint32_t b = r / (kDraftLen + 1);
         expect_row(target[r], b, r, in.round_slots[b].live && r % (kDraftLen + 1) <= in.round_slots[b].draft_len);
     }
     for (uint32_t step = 0; step < kDraftLen; ++step) {
+        const Buffer draft_rows = upload(draft_pass_rows(in.round_slots, kDraftLen, step, rows));
         const auto draft = cuts(kernels(), in, {true, true, false},
-                                {.vocab = kVocab, .n_rows = kBatch, .rows_per_slot = 1, .first_offset = step + 1, .of_draft = true, .logits_first = step, .logits_step = kDraftLen});
+                                {.vocab = kVocab, .n_rows = kBatch, .rows = draft_rows.view(), .first_logits = step, .logits_step = kDraftLen, .of_draft = true});
         for (uint32_t b = 0; b < kBatch; ++b)
             expect_row(draft[b], b, b * kDraftLen + step, in.round_slots[b].live && !in.round_slots[b].one_hot && step < in.round_slots[b].draft_len);
     }

@@ -22,7 +22,7 @@ struct Slots {
         slot.temperature = temperature;
         slot.seed_low = static_cast<uint32_t>(seed);
         slot.seed_high = static_cast<uint32_t>(seed >> 32);
-        round_slots.push_back({static_cast<uint32_t>(state.size()), 0, start, 1, 0});
+        round_slots.push_back({static_cast<uint32_t>(state.size()), gpu::kMaxDraftLen, start, 1, 0});
         state.push_back(slot);
     }
 };
@@ -31,12 +31,14 @@ class VocabTest : public GpuTest {
   protected:
     // Choices (n_rows) of dense logits (n_rows, vocab).
     std::vector<gpu::VocabChoice> choose(KernelLibrary& library, const std::vector<float>& logits, const Slots& slots,
-                                         const VocabShape& shape) {
-        const Buffer values = upload(logits), state = upload(slots.state), round_slots = upload(slots.round_slots);
+                                         VocabShape shape) {
+        const Buffer values = upload(logits), state = upload(slots.state);
+        const Buffer rows = upload(chain_rows(slots.round_slots, shape.n_rows / static_cast<uint32_t>(slots.round_slots.size()) - 1));
+        shape.rows = rows.view();
         const Buffer partials = output<gpu::VocabChoice>(size_t{shape.n_rows} * vocab_chunks(shape.vocab));
         const Buffer choices = output<gpu::VocabChoice>(shape.n_rows + 1);
         run(library, [&](Recorder& to) {
-            record_vocab_partials(to, values.view(), state.view(), round_slots.view(), partials.view(), shape);
+            record_vocab_partials(to, values.view(), state.view(), partials.view(), shape);
             to.cmd.barrier();
             record_pick(to, partials.view(), choices.view(), shape.n_rows, shape.vocab);
         });
@@ -54,7 +56,7 @@ TEST_P(Vocab, finds_the_largest_and_sums_the_rest) {
         Slots slots;
         for (float temperature : {0.0f, 1.0f, 0.7f})
             slots.add(temperature, 5, 1);
-        const VocabShape shape{.vocab = vocab, .n_rows = 6, .rows_per_slot = 2, .first_offset = 1, .of_draft = false};
+        const VocabShape shape{.vocab = vocab, .n_rows = 6, .rows = {}};
         const std::vector<float> logits = random_floats(size_t{6} * vocab, vocab, 4.0f);
         const std::vector<gpu::VocabChoice> found = choose(kernels(GetParam()), logits, slots, shape);
         for (uint32_t r = 0; r < 6; ++r) {
@@ -96,7 +98,7 @@ TEST_P(Vocab, gives_ties_to_the_lowest_id) {
         for (uint32_t id : ties[r])
             logits[r * kVocab + id] = 30.0f;
     std::vector<gpu::VocabChoice> found =
-        choose(kernels(GetParam()), logits, slots, {kVocab, static_cast<uint32_t>(ties.size()), 1, 0, false});
+        choose(kernels(GetParam()), logits, slots, {.vocab = kVocab, .n_rows = static_cast<uint32_t>(ties.size()), .rows = {}});
     for (size_t r = 0; r < ties.size(); ++r)
         EXPECT_EQ(found[r].best_id, *std::min_element(ties[r].begin(), ties[r].end())) << r;
 
@@ -107,7 +109,7 @@ TEST_P(Vocab, gives_ties_to_the_lowest_id) {
     logits.assign(3 * kVocab, -1.0f);
     std::fill_n(&logits[kVocab], 2 * kVocab, -INFINITY);
     logits[kVocab + 4000] = -3e38f;
-    found = choose(kernels(GetParam()), logits, three, {kVocab, 3, 1, 0, false});
+    found = choose(kernels(GetParam()), logits, three, {.vocab = kVocab, .n_rows = 3, .rows = {}});
     EXPECT_EQ(found[0].best_id, 0u);
     EXPECT_EQ(found[1].best_id, 4000u);
     EXPECT_EQ(found[2].best_id, 0u);
@@ -124,7 +126,7 @@ TEST_F(VocabBits, do_not_depend_on_company_or_exchange) {
     for (uint32_t i = 0; i < kRows; ++i)
         slots.add(0.5f + 0.1f * float(i % 7), i, i * 77);
     const std::vector<float> logits = random_floats(kRows * kVocab, 2, 3.0f);
-    const VocabShape shape{.vocab = kVocab, .n_rows = kRows, .rows_per_slot = 1, .first_offset = 1, .of_draft = true};
+    const VocabShape shape{.vocab = kVocab, .n_rows = kRows, .rows = {}, .of_draft = true};
     const std::vector<gpu::VocabChoice> native = choose(kernels(), logits, slots, shape);
     const std::vector<gpu::VocabChoice> shared = choose(kernels(Variant::shared), logits, slots, shape);
     EXPECT_EQ(std::memcmp(native.data(), shared.data(), kRows * sizeof(gpu::VocabChoice)), 0);
@@ -134,7 +136,7 @@ TEST_F(VocabBits, do_not_depend_on_company_or_exchange) {
         alone.round_slots.push_back({0, 0, r, 1, 0});
         VocabShape one = shape;
         one.n_rows = 1;
-        one.logits_first = r;
+        one.first_logits = r;
         const std::vector<gpu::VocabChoice> found = choose(kernels(), logits, alone, one);
         EXPECT_EQ(std::memcmp(&found[0], &native[r], sizeof found[0]), 0) << "row " << r;
     }
@@ -156,9 +158,9 @@ TEST_F(VocabBits, drafts_are_the_gumbel_argmax_of_seed_position_and_token) {
         const std::vector<float> logits = random_floats(size_t{n} * vocab, vocab, 2.0f);
         const std::vector<gpu::VocabChoice> found =
             choose(kernels(), logits, slots,
-                   {.vocab = vocab, .n_rows = n, .rows_per_slot = 1, .first_offset = 3, .of_draft = true});
+                   {.vocab = vocab, .n_rows = n, .rows = {}, .of_draft = true});
         for (uint32_t r = 0; r < n; ++r) {
-            const uint32_t position = 1000 * r + 3;
+            const uint32_t position = 1000 * r + 1;
             double best = -INFINITY;
             for (uint32_t t = 0; t < vocab; ++t)
                 best = std::max(best, noisy_key(logits[size_t{r} * vocab + t], slots.state[r], position, t));
@@ -186,10 +188,11 @@ TEST_F(VocabBits, drafts_reach_the_rows_that_wait_for_them) {
     const Buffer target_rows = output<gpu::Row>(n_target_rows), draft_rows = output<gpu::Row>(n_draft_rows);
     std::vector<gpu::Row> target = read<gpu::Row>(target_rows, n_target_rows),
                           draft = read<gpu::Row>(draft_rows, n_draft_rows);
+    const Buffer rows = upload(chain_rows(slots.round_slots, 0));
     for (uint32_t step = 0; step < kDraftLen; ++step) {
         run([&](Recorder& to) {
-            record_vocab_partials(to, values.view(), state.view(), round_slots.view(), partials.view(),
-                                  {kVocab, kBatch, 1, step + 1, true, step, kDraftLen});
+            record_vocab_partials(to, values.view(), state.view(), partials.view(),
+                                  {.vocab = kVocab, .n_rows = kBatch, .rows = rows.view(), .first_logits = step, .logits_step = kDraftLen, .of_draft = true});
             to.cmd.barrier();
             record_pick_draft(to, partials.view(), {choices.view(), target_rows.view(), draft_rows.view(), round_slots.view()}, kVocab,
                               kBatch, step, kDraftLen);

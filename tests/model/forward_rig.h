@@ -57,8 +57,9 @@ class ForwardRig {
         });
     }
 
-    // One pass; the logits of every row: (rows.size(), vocab).
-    std::vector<float> pass(const std::vector<gpu::Row>& rows, PassKind kind) {
+    // One pass; the logits of every row: (rows.size(), vocab), as `then`, with the rows, leaves them.
+    using Then = std::function<void(Recorder&, BufferView logits, BufferView rows)>;
+    std::vector<float> pass(const std::vector<gpu::Row>& rows, PassKind kind, const Then& then = {}) {
         const uint32_t n = static_cast<uint32_t>(rows.size()), vocab = model_->config().vocab_size;
         std::memcpy(rows_.mapped(), rows.data(), n * sizeof(gpu::Row));
         uint32_t end = 0;
@@ -73,7 +74,8 @@ class ForwardRig {
             const Pass p = {rows_.view(0, n * sizeof(gpu::Row)), counts_.view(0, 12), n, kind, n};
             model_->record_embedding(to, p);
             model_->record_layers(to, p, 0, model_->config().n_layers);
-            model_->record_head(to, logits_.view(0, uint64_t(kRigRows) * vocab * 4), {.n = n}, vocab);
+            model_->record_head(to, logits_.view(0, uint64_t(kRigRows) * vocab * 4), {.vocab = vocab, .n_rows = n, .rows = p.rows});
+            if (then) then(to, logits_.view(0, uint64_t(kRigRows) * vocab * 4), p.rows);
         });
         std::vector<float> out(uint64_t(n) * vocab);
         std::memcpy(out.data(), logits_.mapped(), out.size() * 4);

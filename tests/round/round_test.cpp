@@ -62,7 +62,7 @@ class RoundByHand : public ::testing::Test {
         auto made = Recording::create(engine_->device(), 64);
         EXPECT_TRUE(made.ok());
         Recorder to = {*made.value(), engine_->kernels()};
-        record_round(to, models(), engine_->buffers(), turn_, {.draft_len = draft_len, .batch = batch, .model_drafts = draft_len > 0}, n_slices);
+        record_round(to, {models(), engine_->buffers(), turn_, {.draft_len = draft_len, .batch = batch, .model_drafts = draft_len > 0}, n_slices});
         EXPECT_TRUE(made.value()->finish().ok());
         return std::move(made).value();
     }

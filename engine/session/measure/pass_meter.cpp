@@ -76,10 +76,6 @@ Status PassMeter::prepare(const PassRequest& request, std::span<const PageChange
     AUSPEX_TRY(make(counts_, 12, MemoryUse::device));
     AUSPEX_TRY(make(bests_, bests_bytes, MemoryUse::device));
     AUSPEX_TRY(make(choices_, n * sizeof(gpu::VocabChoice), MemoryUse::device));
-    AUSPEX_TRY(make(state_, sizeof(gpu::SlotState), MemoryUse::upload));
-    AUSPEX_TRY(make(round_slots_, sizeof(gpu::RoundSlot), MemoryUse::upload));
-    const gpu::RoundSlot all = {.slot = 0, .draft_len = n - 1, .start = request.depth, .live = 1, .one_hot = 0};
-    std::memcpy(round_slots_.mapped(), &all, sizeof all);
     VkFenceCreateInfo info = {VK_STRUCTURE_TYPE_FENCE_CREATE_INFO, nullptr, 0};
     AUSPEX_VK_MAKE(*device_, fence_, CreateFence(device_->handle, &info, nullptr, &fence_));
 
@@ -104,8 +100,8 @@ void PassMeter::record_pass(Recorder& to, const PassRequest& request) {
     llama.record_embedding(to, pass);
     llama.record_layers(to, pass, 0, llama.config().n_layers);
     if (request.kind == PassKind::prompt) return;
-    const BestTokens greedy = {bests_.view(), state_.view(), round_slots_.view(), n, 1, false};
-    const uint32_t n_bests = llama.record_best_head(to, greedy, {.n = n});
+    const uint32_t n_bests = llama.record_best_head(to, {.bests = bests_.view(), .state = buffers_->state.view(), .adds_noise = false},
+                                                    {.vocab = llama.config().vocab_size, .n_rows = n, .rows = rows_.view()});
     to.cmd.stage("sampling");
     record_pick_best(to, bests_.view(), choices_.view(), n, n_bests);
     to.cmd.barrier();

@@ -59,7 +59,6 @@ class PassMeter {
     TurnBuffers turn_;  // commands, count and list
     Buffer rows_, counts_;                 // (n_rows) Row, 3 uint
     Buffer bests_, choices_;               // (n_rows, at most half the vocabulary) BestToken, (n_rows) VocabChoice
-    Buffer state_, round_slots_;           // 1 SlotState that is greedy, 1 RoundSlot that has all rows
     VkFence fence_ = VK_NULL_HANDLE;
 };
 

@@ -8,6 +8,8 @@
 // where a busy machine taught them, and that must not be believed for ever.
 #pragma once
 
+#include "shared/round_rows.h"
+
 #include <array>
 #include <compare>
 #include <cstddef>
@@ -28,7 +30,7 @@ struct RoundShape {
     uint32_t batch = 1;     // slots recorded (bucket)
     bool transforms = false;
 
-    uint32_t rows() const { return batch * (draft_len + 1); } // of the target pass
+    uint32_t rows() const { return batch * gpu::nodes_of(draft_len); } // of the target pass
     auto operator<=>(const RoundShape&) const = default;
 };
 

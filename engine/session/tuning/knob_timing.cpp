@@ -115,7 +115,7 @@ class KnobTimer {
     Buffer norm_scales_; // (kMostRows) f32
     Buffer prompt_x_, prompt_y_; // halves and outputs of kPromptRows rows, large enough for each matrix
     Attention attention_;
-    Buffer state_, round_slot_, scratch_, cut_;
+    Buffer state_, row_, scratch_, cut_; // of one live row
     TimedKnobs result_;
     uint32_t knobs_done_ = 0;
 };
@@ -200,9 +200,11 @@ Status KnobTimer::prepare_vocab(const Tuning& base) {
     state.top_k = 40;
     state.top_p = 0.95f;
     state.min_p = 0.05f;
-    const gpu::RoundSlot slot = {.slot = 0, .draft_len = 0, .start = 0, .live = 1, .one_hot = 0};
+    gpu::Row row = {};
+    row.live = 1;
+    row.parent = gpu::kNoRow;
     AUSPEX_TRY(upload(state_, std::span<const gpu::SlotState>(&state, 1)));
-    AUSPEX_TRY(upload(round_slot_, std::span<const gpu::RoundSlot>(&slot, 1)));
+    AUSPEX_TRY(upload(row_, std::span<const gpu::Row>(&row, 1)));
     AUSPEX_TRY(zeroed(scratch_, truncate_words(request_.vocab) * 4));
     return zeroed(cut_, sizeof(gpu::Cut));
 }
@@ -305,8 +307,8 @@ Result<double> KnobTimer::norm_ms(const Tuning& tuning) {
 
 Result<double> KnobTimer::vocab_ms(const Tuning& tuning) {
     return least_ms(tuning, [&](Recorder& to) {
-        record_truncate(to, {logits_.shards[0].buffer.view(), state_.view(), round_slot_.view(), scratch_.view(), cut_.view()},
-                        {.vocab = request_.vocab, .n_rows = 1, .rows_per_slot = 1, .first_offset = 1, .of_draft = false}, {true, true, true});
+        record_truncate(to, {logits_.shards[0].buffer.view(), state_.view(), scratch_.view(), cut_.view()},
+                        {.vocab = request_.vocab, .n_rows = 1, .rows = row_.view()}, {true, true, true});
         to.cmd.barrier();
     });
 }

@@ -47,7 +47,7 @@ bool TurnQueue::partly_submitted() const {
 void TurnQueue::record_turn(Recorder& to, const Turn& started) const {
     const TurnKey& key = started.key;
     const TurnBuffers& turn = turn_buffers_[started.number & 1];
-    if (key.kind == TurnKind::round) return record_round(to, models_, *buffers_, turn, key.round, key.slices);
+    if (key.kind == TurnKind::round) return record_round(to, {models_, *buffers_, turn, key.round, key.slices});
     to.cmd.begin_segment(key.kind == TurnKind::copy ? "fork" : "prefill");
     record_commands(to, models_, *buffers_, turn);
     if (key.kind == TurnKind::copy) {

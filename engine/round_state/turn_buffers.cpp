@@ -1,5 +1,5 @@
 // The only code that touches what host and GPU share.
-#include "round/turn_buffers.h"
+#include "round_state/turn_buffers.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,0 +1,58 @@
+// One round as it is recorded: what all of its stages work on.
+#pragma once
+
+#include "kernels/transforms.h"
+#include "model/llama_forward.h"
+#include "round_state/round_buffers.h"
+#include "round_state/turn_buffers.h"
+#include "sequence/sequence.h"
+#include "shared/round_rows.h"
+
+namespace auspex {
+
+// Whose cache, whose pass.
+enum class ModelRole : uint32_t { target, draft };
+constexpr ModelRole kModelRoles[] = {ModelRole::target, ModelRole::draft};
+
+struct RoundModels {
+    LlamaModel& target;
+    LlamaModel* draft; // null: every round is plain
+
+    LlamaModel* of(ModelRole role) const { return role == ModelRole::target ? &target : draft; } // null: there is none
+};
+
+// What recordings of rounds differ in.
+struct RoundForm {
+    uint32_t draft_len = 0; // K; slots may draft less
+    uint32_t batch = 1;     // entries
+    bool model_drafts = false; // the draft model drafts, for slots whose drafter it is
+    bool searches = false;     // afterwards, slots that ask for it get the next round's drafts from their history
+    LogitsUse logits_use = LogitsUse::all; // by any slot; unless it is all, logits are not kept
+    bool edits_logits = false; // penalties and biases, for slots that ask for them
+    Truncation truncation = {}; // top_k, top_p, min_p, for slots that ask for them
+
+    uint32_t n_nodes() const { return gpu::nodes_of(draft_len); } // rows of an entry in the target's pass
+    auto operator<=>(const RoundForm&) const = default;
+};
+
+struct RoundPass {
+    RoundModels models;
+    const RoundBuffers& buffers;
+    const TurnBuffers& turn;
+    RoundForm form;
+    // Parts that the target's pass is cut into, and the draft's into as many fewer as it is smaller; segments also end between
+    // passes and before heads. 0: one segment.
+    uint32_t n_slices = 0;
+
+    uint32_t target_slice_layers() const { return models.target.slice_layers(n_slices); }
+    uint32_t draft_slice_layers() const;
+    BufferView counts(uint32_t first) const { return buffers.counts.view(first * 4, 12); } // 3 uint: an attention grid
+    // Logits of the target, of all nodes; of the draft, of one node, whose rows are a region of draft_rows.
+    VocabShape target_logits() const;
+    VocabShape draft_logits(uint32_t node) const;
+    BufferView draft_rows(uint32_t node) const;
+    // Penalties, biases and cuts as the form asks for them. The cuts to give to the reductions, or none.
+    BufferView record_transforms(Recorder& to, BufferView logits, const VocabShape& shape) const;
+};
+
+} // namespace auspex
