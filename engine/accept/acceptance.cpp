@@ -8,7 +8,6 @@
 namespace auspex {
 
 static_assert(gpu::kMaxDraftLen == kMaxDraft && gpu::kMaxPath == kMaxDraft + 1);
-static_assert(gpu::kDrafterNone == static_cast<uint32_t>(Drafter::none) && gpu::kDrafterHost == static_cast<uint32_t>(Drafter::host));
 static_assert(gpu::kForetoldNothing == static_cast<uint32_t>(Foretold::nothing) && gpu::kForetoldRight == static_cast<uint32_t>(Foretold::right));
 static_assert(gpu::kAcceptCoupled == static_cast<uint32_t>(AcceptanceRule::coupled) && gpu::kAcceptSimulated == static_cast<uint32_t>(AcceptanceRule::simulated));
 
@@ -46,7 +45,7 @@ Outcome read_outcome(const gpu::RoundRecord& record) {
     outcome.accepted_len = std::min(record.accepted_len, outcome.draft_len);
     outcome.draft_cache_len = record.draft_cache_len;
     outcome.stop = static_cast<StopReason>(record.stop_reason);
-    outcome.drafter = static_cast<Drafter>(std::min(record.drafter, gpu::kDrafterHost));
+    outcome.drafter = static_cast<Drafter>(std::min(record.drafter, kMostDrafters - 1));
     outcome.overlap = record.overlap;
     outcome.not_finite = record.not_finite;
     outcome.match_len = record.match_len;

@@ -12,20 +12,9 @@ using namespace auspex;
 
 namespace {
 
-const char* const kNoSequence = "the sequence does not exist, or a pointer that must be set is NULL";
+static_assert(AUSPEX_DRAFTER_AUTO == static_cast<int>(DrafterChoice::automatic) && AUSPEX_DRAFTER_HOST == static_cast<int>(DrafterChoice::host));
 
-std::optional<DrafterChoice> drafter_of(auspex_drafter drafter) {
-    switch (drafter) {
-    case AUSPEX_DRAFTER_AUTO: return DrafterChoice::automatic;
-    case AUSPEX_DRAFTER_NONE: return DrafterChoice::none;
-    case AUSPEX_DRAFTER_MODEL: return DrafterChoice::model;
-    case AUSPEX_DRAFTER_NGRAM: return DrafterChoice::ngram;
-    case AUSPEX_DRAFTER_LOOKUP: return DrafterChoice::lookup;
-    case AUSPEX_DRAFTER_HYBRID: return DrafterChoice::hybrid;
-    case AUSPEX_DRAFTER_HOST: return DrafterChoice::host;
-    default: return std::nullopt;
-    }
-}
+const char* const kNoSequence = "the sequence does not exist, or a pointer that must be set is NULL";
 
 enum class RequestKind { create, fork, append };
 
@@ -34,13 +23,13 @@ auspex_status make_request(const Engine& engine, const auspex_sequence_desc* des
     auspex_sequence_desc_init(&d, sizeof d);
     if (!read_struct(desc, AUSPEX_TYPE_SEQUENCE_DESC, d)) return to_public({Code::invalid_argument, kNoStruct}, engine.log());
     request.max_tokens = d.max_tokens;
-    const std::optional<DrafterChoice> drafter = drafter_of(d.drafter);
-    if (!drafter) return to_public({Code::invalid_argument, "drafter is not one of auspex_drafter"}, engine.log());
+    const auto drafter = static_cast<DrafterChoice>(d.drafter);
+    if (!Drafters::built_in().find(drafter)) return to_public({Code::invalid_argument, "drafter is not one of auspex_drafter"}, engine.log());
     if (d.acceptance != AUSPEX_ACCEPT_REJECTION && d.acceptance != AUSPEX_ACCEPT_COUPLED)
         return to_public({Code::invalid_argument, "acceptance is not one of auspex_acceptance"}, engine.log());
     if ((d.bias_count > 0 && !d.biases) || (d.stop_text_count > 0 && !d.stop_texts) || d.bias_count > AUSPEX_MAX_BIASES)
         return to_public({Code::invalid_argument, "biases or stop_texts are NULL or too many"}, engine.log());
-    request.drafter = *drafter;
+    request.drafter = drafter;
     request.draft_len = d.draft_len;
     request.ngram_max = d.ngram_max;
     request.ignore_eos = d.ignore_eos != 0;
@@ -381,7 +370,7 @@ auspex_status auspex_sequence_get_stats(const auspex_engine* engine, auspex_sequ
         value.v = report.v;
         value.predicted_speedup = report.predicted_speedup;
         copy_text(value.choice, report.choice);
-        std::copy(live->stats.drafter_rounds.begin(), live->stats.drafter_rounds.end(), value.drafter_rounds);
+        std::copy_n(live->stats.drafter_rounds.begin(), std::size(value.drafter_rounds), value.drafter_rounds);
         std::copy(live->stats.accepted_histogram.begin(), live->stats.accepted_histogram.end(), value.accepted_histogram);
         return write_struct(stats, AUSPEX_TYPE_SEQUENCE_STATS, value) ? AUSPEX_OK : refuse(engine, kNoStruct);
     });

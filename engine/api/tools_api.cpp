@@ -253,6 +253,18 @@ auspex_status auspex_engine_set_trace(auspex_engine* engine, auspex_trace_callba
     });
 }
 
+uint32_t auspex_list_drafters(auspex_drafter_info* drafters, uint32_t capacity) {
+    const Drafters& table = Drafters::built_in();
+    for (size_t i = 0; drafters && i < std::min<size_t>(capacity, table.choices.size()); ++i) {
+        const DrafterChoiceRow& row = table.choices[i];
+        const bool is_one = row.by_pass == Drafter::none || row.proposer == Drafter::none;
+        const uint32_t place = std::max(static_cast<uint32_t>(row.by_pass), static_cast<uint32_t>(row.proposer));
+        drafters[i] = {static_cast<auspex_drafter>(row.choice), row.name, row.summary, table.passes(row) ? 1u : 0u, row.without_model != row.choice ? 1u : 0u,
+                       table.searches(row) ? 1u : 0u, table.asks(row) ? 1u : 0u, is_one ? place : ~0u};
+    }
+    return static_cast<uint32_t>(table.choices.size());
+}
+
 auspex_status auspex_engine_take_round_times(auspex_engine* engine, uint32_t draft_len, auspex_round_times* times) {
     return guard([&] {
         if (!engine || !times) return AUSPEX_ERROR_INVALID_ARGUMENT;

@@ -1,4 +1,4 @@
-// Drafts by search: n-grams and prompt lookup over the text of each slot that asks for it, for its next round.
+// Drafts by search over the text of each slot that asks for it, for its next round.
 #pragma once
 
 #include "kernels/kernel_library.h"

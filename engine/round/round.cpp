@@ -3,8 +3,8 @@
 
 #include "accept/acceptance.h"
 #include "draft/model_drafter.h"
+#include "draft/search_drafter.h"
 #include "kernels/apply_commands.h"
-#include "kernels/propose.h"
 #include "kernels/rows.h"
 #include "verify/verify.h"
 
@@ -26,12 +26,6 @@ void record_rows_of_round(Recorder& to, const RoundPass& round) {
                  .model_drafts = round.form.model_drafts,
                  .draft_max_rows = draft ? draft->cache().shape().max_rows : 0});
     to.cmd.barrier();
-}
-
-void record_search(Recorder& to, const RoundPass& round) {
-    const RoundBuffers& b = round.buffers;
-    to.cmd.barrier();
-    record_propose(to, {round.turn.batch.view(), b.state.view(), b.history.view(), round.turn.records.view(), b.counts.view(), b.index.view()}, b.history_stride);
 }
 
 } // namespace

@@ -14,11 +14,9 @@ namespace auspex {
 
 constexpr uint32_t kMaxDraft = 15; // drafts per round
 
-// Whose drafts a round tests; equal kDrafter… of shared/slot_state.h.
-enum class Drafter : uint32_t { none = 0, model = 1, ngram = 2, lookup = 3, host = 4 };
-// Whose drafts a sequence may use. hybrid: the n-gram's where its match is long enough, else the model's. automatic: whatever
-// is expected to be fastest.
-enum class DrafterChoice : uint32_t { automatic = 0, none = 1, model = 2, ngram = 3, lookup = 4, hybrid = 5, host = 6 };
+// Whose drafts a round tests; 0: nobody's. draft/drafters.h has them all.
+enum class Drafter : uint32_t;
+constexpr uint32_t kMostDrafters = 8;
 // How drafts are tested; equal kAccept… of shared/slot_state.h. Greedy sampling compares tokens under either.
 // simulated: a coin decides, to measure speed at a given acceptance; the text means nothing.
 enum class AcceptanceRule : uint32_t { rejection = 0, coupled = 1, simulated = 2 };
@@ -76,7 +74,7 @@ struct Outcome {
     uint32_t accepted_len = 0;    // drafts the target accepted, before stops and limits
     uint32_t draft_cache_len = 0; // rows the draft cache holds afterwards
     StopReason stop = StopReason::none;
-    Drafter drafter = Drafter::none; // whose drafts were tested
+    Drafter drafter = {};         // whose drafts were tested
     float overlap = 0;      // Σ min(1, target / draft) over the tested drafts, up to the first rejected one
     uint32_t not_finite = 0; // bit i: the target's row that gave token i has no finite largest logit: all NaN, all -inf, or +inf
     uint32_t match_len = 0; // context tokens that the next round's proposals were found by; 0: none were found
@@ -105,7 +103,7 @@ struct SequenceStats {
     std::array<uint32_t, kMaxDraft + 1> accepted_histogram = {};
     uint32_t n_tested = 0; // drafts the test looked at
     double overlap = 0;    // Σ min(1, target / draft) over those: divided by n_tested an unbiased estimate of α = Σ min(target, draft)
-    std::array<uint32_t, 5> drafter_rounds = {}; // by Drafter
+    std::array<uint32_t, kMostDrafters> drafter_rounds = {}; // by Drafter
     uint32_t n_not_finite = 0; // tokens from rows of the target without a finite largest logit: they mean nothing
 
     void add(const Outcome& outcome) {

@@ -136,6 +136,7 @@ uint64_t Admission::promised(ModelRole of, const LiveSequence* but_for) const {
         SequenceRequest reads_only; // its prompt, for forks that wait
         reads_only.max_tokens = kHoldTokens;
         reads_only.drafter = sequence.request.drafter;
+        reads_only.drafters = sequence.request.drafters;
         const bool is_over = sequence.stop != StopReason::none;
         if (is_over && !is_awaited(id)) continue;
         pages += may_take(of, {is_over ? reads_only : sequence.request, sequence.prompt_n, sequence.fork_rows, &sequence});

@@ -59,6 +59,7 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineDesc& desc, OpenedModel
     if (desc.adjust_caps) desc.adjust_caps(engine->device_->caps);
     Tuning tuning = choose_tuning(engine->device_->caps, desc.cache_dtype);
     if (desc.adjust_tuning) desc.adjust_tuning(tuning);
+    if (desc.adjust_drafters) desc.adjust_drafters(engine->drafters_);
     AUSPEX_TRY(engine->make_kernels(desc, tuning));
     return engine;
 }
@@ -217,7 +218,7 @@ Result<MemoryPlan> Engine::build(const EngineDesc& desc, const OpenedModels& mod
     planner_ = std::make_unique<RoundPlanner>(prior, max_draft_len_, draft_context);
     slots_ = std::make_unique<Slots>(round_models, Slots::Limits{max_sequences_, max_context_, max_draft_len_, max_commands, end_ids_});
     admission_ = std::make_unique<Admission>(round_models, *slots_, *turns_, max_context_, max_draft_len_);
-    outcomes_ = std::make_unique<Outcomes>(*admission_, *slots_, *planner_, device_->caps.timestamp_period_ns, device_->caps.timestamp_valid_bits);
+    outcomes_ = std::make_unique<Outcomes>(*admission_, *slots_, *planner_, drafters_, device_->caps.timestamp_period_ns, device_->caps.timestamp_valid_bits);
     scheduler_ = std::make_unique<Scheduler>(round_models, *turns_, *slots_, *admission_, *planner_, *outcomes_,
                                              Scheduler::Limits{max_context_, max_draft_len_, batch, replay_rows, desc.max_submission_ms});
 
@@ -294,9 +295,11 @@ Status Engine::check_request(SequenceRequest& request) const {
     if (request.draft_len > max_draft_len_ && request.draft_len != kAutoDraftLen)
         return {Code::invalid_argument, "draft_len is " + std::to_string(request.draft_len) + ", expected at most max_draft_len " + std::to_string(max_draft_len_)};
     AUSPEX_TRY(check_sampling(request.sampling));
-    if (!draft_ && request.drafter == DrafterChoice::model) request.drafter = DrafterChoice::none;
-    if (!draft_ && request.drafter == DrafterChoice::hybrid) request.drafter = DrafterChoice::ngram;
-    if ((request.drafter == DrafterChoice::host) != bool(request.host_drafter))
+    request.drafters = &drafters_;
+    if (!drafters_.find(request.drafter)) return {Code::invalid_argument, "drafter is " + std::to_string(static_cast<uint32_t>(request.drafter)) + ", expected one of auspex_drafter"};
+    if (!draft_) request.drafter = request.who().without_model;
+    const bool asks_caller = request.asks() && !drafters_.of(request.who().proposer).ask;
+    if (asks_caller != bool(request.host_drafter))
         return {Code::invalid_argument, request.host_drafter ? "a host's drafter was given, expected the drafter to be chosen as host"
                                                              : "the drafter is the host's, expected a callback"};
     if (request.ngram_max < 2 || request.ngram_max > gpu::kMaxPath)

@@ -34,6 +34,7 @@ struct EngineDesc {
     std::function<void(DeviceCaps&)> adjust_caps;
     std::function<void(Tuning&)> adjust_tuning;
     std::function<void(KernelLibrary&)> adjust_kernels; // of every library that is made
+    std::function<void(Drafters&)> adjust_drafters;
 };
 
 // What an engine takes of the device's memory, in bytes.
@@ -112,6 +113,7 @@ class Engine {
     Status check_request(SequenceRequest& request) const; // without a draft model it drafts nothing
 
     Logger log_;
+    Drafters drafters_ = Drafters::built_in();
     std::unique_ptr<Device> device_;
     std::unique_ptr<MemoryPool> memory_;
     std::unique_ptr<KernelLibrary> kernels_;

@@ -1,6 +1,8 @@
 // What a round's outcome means for the host's view of a sequence.
 #include "session/live_sequence.h"
 
+#include "draft/host_drafter.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -50,10 +52,9 @@ uint32_t LiveSequence::tokens_left(uint32_t max_context) const {
     return request.max_tokens == 0 ? left : std::min(left, request.max_tokens - std::min(request.max_tokens, done - prompt_n));
 }
 
-std::vector<uint32_t> LiveSequence::ask_host(uint32_t vocab) {
-    std::vector<uint32_t> drafts = request.host_drafter(tokens, draft_len);
-    if (drafts.size() > draft_len) drafts.resize(draft_len);
-    drafts.erase(std::find_if(drafts.begin(), drafts.end(), [&](uint32_t token) { return token >= vocab; }), drafts.end());
+std::vector<uint32_t> LiveSequence::ask(uint32_t vocab) {
+    const HostDrafter& who = request.drafters->of(drafter).ask;
+    std::vector<uint32_t> drafts = ask_for_drafts(who ? who : request.host_drafter, tokens, draft_len, vocab);
     draft_len = static_cast<uint32_t>(drafts.size());
     if (drafts.empty()) drafter = Drafter::none;
     return drafts;
@@ -61,7 +62,7 @@ std::vector<uint32_t> LiveSequence::ask_host(uint32_t vocab) {
 
 bool LiveSequence::awaits_round(uint32_t max_context) const {
     if (stop != StopReason::none || holds() || !prompt_read()) return false;
-    if (request.drafter == DrafterChoice::host && unread_rounds > 0) return false; // it is asked with all tokens known
+    if (request.asks() && unread_rounds > 0) return false; // it is asked with all tokens known
     // Every queued round gives at least one token: no round is queued that certainly has nothing to do.
     const uint64_t at_least = n_generated() + unread_rounds;
     if (request.max_tokens != 0 && at_least >= request.max_tokens) return false;

@@ -1,7 +1,7 @@
 // One sequence as the host knows it: what was asked, the tokens read so far, what is under way, and its output queues.
 #pragma once
 
-#include "sequence/sequence.h"
+#include "draft/drafters.h"
 #include "session/speculation/policy.h"
 #include "tokens/text_stream.h"
 
@@ -18,9 +18,6 @@ struct Slot; // session/slots/slots.h
 
 constexpr uint32_t kHoldTokens = 0xffffffffu; // max_tokens of a sequence that only reads its prompt
 
-// A host's drafter: from all tokens so far to at most max_drafts tokens that may follow.
-using HostDrafter = std::function<std::vector<uint32_t>(std::span<const uint32_t> tokens, uint32_t max_drafts)>;
-
 struct SequenceRequest {
     std::vector<uint32_t> prompt; // at least one token; unused by forks
     uint32_t max_tokens = 0;      // 0: until the context is full; kHoldTokens: read the prompt only
@@ -29,18 +26,20 @@ struct SequenceRequest {
     bool ignore_eos = false;
     DrafterChoice drafter = DrafterChoice::model;
     uint32_t ngram_max = 4;       // tokens of the longest n-gram looked for
-    HostDrafter host_drafter = {};
+    HostDrafter host_drafter = {}; // of drafters that ask the host
     std::vector<std::string> stop_texts = {}; // each ends the answer and is no part of it
 
-    // Whether the draft model may be asked at all; and if there were drafts to be asked for.
+    const Drafters* drafters = &Drafters::built_in(); // the engine's
+
+    const DrafterChoiceRow& who() const { return *drafters->find(drafter); }
+    // Whether passes of a model may draft at all; and if there were drafts to be asked for.
     bool may_use_model() const { return draft_len > 0 && names_model(); }
-    bool names_model() const { return drafter == DrafterChoice::automatic || drafter == DrafterChoice::model || drafter == DrafterChoice::hybrid; }
-    // Whether the history is searched for drafts.
-    bool searches() const {
-        return draft_len > 0 && drafter != DrafterChoice::none && drafter != DrafterChoice::model && drafter != DrafterChoice::host;
-    }
-    // Whether drafts may come that cost no pass: the history's or the host's.
-    bool may_use_proposals() const { return searches() || drafter == DrafterChoice::host; }
+    bool names_model() const { return drafters->passes(who()); }
+    // Whether the history is searched for drafts, and whether somebody is asked.
+    bool searches() const { return draft_len > 0 && drafters->searches(who()); }
+    bool asks() const { return drafters->asks(who()); }
+    // Whether drafts may come that cost no pass.
+    bool may_use_proposals() const { return searches() || asks(); }
 };
 
 struct OutputToken {
@@ -109,14 +108,15 @@ struct LiveSequence {
 
     // That may be said before its limits, but for what rounds under way will say.
     uint32_t tokens_left(uint32_t max_context) const;
-    // Asks the host for drafts of the next round: as many as there are become its draft_len. No round of it is under way.
-    std::vector<uint32_t> ask_host(uint32_t vocab);
+    DraftNeed need() const { return request.drafters->of(drafter).need; } // of the next round's drafter
+    // Asks for drafts of the next round: as many as there are become its draft_len. No round of it is under way.
+    std::vector<uint32_t> ask(uint32_t vocab);
     // Whether a round may be queued that has something to do, but for the draft model's lag.
     bool awaits_round(uint32_t max_context) const;
     // Rows that the draft model, which holds draft_context rows of a sequence (0: there is none), must be given before it can draft.
     uint32_t lag_rows(uint32_t draft_context) const;
     // Whether it must be given some, because it drafts in the next round.
-    bool lags(uint32_t draft_context) const { return planned && drafter == Drafter::model && lag_rows(draft_context) > 0; }
+    bool lags(uint32_t draft_context) const { return planned && need() == DraftNeed::pass && lag_rows(draft_context) > 0; }
     // Whether it is to hold the whole prompt, for whoever goes on from there.
     bool holds_for_draft(uint32_t draft_context) const { return holds() && request.may_use_model() && target_len < draft_context; }
 

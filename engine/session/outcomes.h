@@ -17,8 +17,8 @@ struct RoundTimes {
 class Outcomes {
   public:
     // The device's clock: nanoseconds of a tick, 0: it has none; and bits that count.
-    Outcomes(Admission& admission, Slots& slots, RoundPlanner& planner, double timestamp_period_ns, uint32_t timestamp_valid_bits)
-        : admission_(&admission), slots_(&slots), planner_(&planner), trace_(timestamp_period_ns, timestamp_valid_bits) {}
+    Outcomes(Admission& admission, Slots& slots, RoundPlanner& planner, const Drafters& drafters, double timestamp_period_ns, uint32_t timestamp_valid_bits)
+        : admission_(&admission), slots_(&slots), planner_(&planner), trace_(drafters, timestamp_period_ns, timestamp_valid_bits) {}
 
     // Turns come in their order, before `buffers`, which the turn used, are written again. last_turn: number of the newest that was
     // started. Whether it was a round.

@@ -13,12 +13,6 @@ bool is_chosen_freely(const SequenceRequest& request) { return request.draft_len
 
 bool is_simulated(const SequenceRequest& request) { return request.sampling.acceptance == AcceptanceRule::simulated; }
 
-// Drafts that cost no pass: whose, when the policy chooses such.
-Drafter proposer(const SequenceRequest& request) {
-    if (request.drafter == DrafterChoice::host) return Drafter::host;
-    return request.drafter == DrafterChoice::lookup ? Drafter::lookup : Drafter::ngram;
-}
-
 template <typename List, typename Of> double mean_of(const List& list, Of of) {
     double sum = 0;
     for (const auto& one : list) sum += of(one);
@@ -45,8 +39,8 @@ void RoundPlanner::plan(std::span<const Entry> entries, uint32_t batch, const Sp
         uint32_t match_len = is_before ? sequence.match_len_before : sequence.match_len;
         const bool has_draft = (is_before ? sequence.target_len_before : sequence.target_len) < draft_context_; // rows.comp ends it where it must end
         const uint32_t long_match = std::min(kHybridMatch, request.ngram_max - 1); // no context is longer
-        if (request.drafter == DrafterChoice::hybrid && match_len < long_match && has_draft) match_len = 0;
-        if (request.drafter == DrafterChoice::host) match_len = 1; // it is asked each time
+        if (request.who().wants_long_matches && match_len < long_match && has_draft) match_len = 0;
+        if (request.asks()) match_len = 1; // it is asked each time
         group.push_back({.state = &*sequence.speculation,
                          .may_use_model = has_draft && request.may_use_model(),
                          .may_use_proposals = request.may_use_proposals() && match_len > 0,
@@ -66,9 +60,8 @@ void RoundPlanner::plan(std::span<const Entry> entries, uint32_t batch, const Sp
         LiveSequence& sequence = *entries[i].sequence;
         sequence.choice = group[i].choice;
         sequence.draft_len = sequence.choice.draft_len;
-        sequence.drafter = sequence.choice.source == DraftSource::none    ? Drafter::none
-                           : sequence.choice.source == DraftSource::model ? Drafter::model
-                                                                          : proposer(sequence.request);
+        const DrafterChoiceRow& who = sequence.request.who();
+        sequence.drafter = sequence.choice.source == DraftSource::none ? Drafter::none : sequence.choice.source == DraftSource::model ? who.by_pass : who.proposer;
     }
 }
 

@@ -98,9 +98,9 @@ Result<bool> Scheduler::start_round(double limit_ms) {
         if (!sequence.planned || sequence.choice.catch_up || !sequence.awaits_round(limits_.max_context)) continue;
         if (group.size() == limits_.max_batch || !slots_->has_room(sequence)) break;
         group.push_back(&sequence);
-        if (sequence.drafter == Drafter::host) {
+        if (sequence.need() == DraftNeed::host) {
             slots_->tell(sequence);
-            slots_->tell_proposals(*sequence.slot, sequence.ask_host(models_.target.config().vocab_size));
+            slots_->tell_proposals(*sequence.slot, sequence.ask(models_.target.config().vocab_size));
         }
         form.draft_len = std::max(form.draft_len, sequence.draft_len);
     }
@@ -112,7 +112,7 @@ Result<bool> Scheduler::start_round(double limit_ms) {
         const uint32_t end = sequence->target_len + sequence->unread_rows + form.n_nodes(); // rows this round may touch
         if (!slots_->map(*sequence->slot, ModelRole::target, end).ok()) continue;               // pages are on their way back
         sequence->planned = false;
-        const bool by_model = sequence->drafter == Drafter::model;
+        const bool by_model = sequence->need() == DraftNeed::pass;
         if (by_model && !slots_->map(*sequence->slot, ModelRole::draft, end).ok()) continue;
         slots_->tell(*sequence);
         slots_->tell_plan(*sequence);

@@ -2,6 +2,8 @@
 #include <auspex/auspex_tools.h>
 
 #include <gtest/gtest.h>
+#include <set>
+#include <vector>
 
 namespace {
 
@@ -33,6 +35,30 @@ TEST(CApiTools, ModelsAreDescribedByPath) {
     EXPECT_EQ(auspex_model_describe("/no/such/model", AUSPEX_CACHE_F16, &info, count, &errors), AUSPEX_ERROR_NOT_FOUND);
     EXPECT_EQ(errors, 1);
     EXPECT_EQ(auspex_model_describe(nullptr, AUSPEX_CACHE_F16, &info, nullptr, nullptr), AUSPEX_ERROR_INVALID_ARGUMENT);
+}
+
+TEST(CApiTools, DraftersAreListed) {
+    const uint32_t n = auspex_list_drafters(nullptr, 0);
+    ASSERT_EQ(n, 7u);
+    std::vector<auspex_drafter_info> rows(n + 1);
+    rows[2].name = rows[n].name = "untouched";
+    EXPECT_EQ(auspex_list_drafters(rows.data(), 2), n);
+    EXPECT_STREQ(rows[2].name, "untouched");
+    EXPECT_EQ(auspex_list_drafters(rows.data(), n + 1), n);
+    EXPECT_STREQ(rows[n].name, "untouched");
+    rows.pop_back();
+    std::set<auspex_drafter> values;
+    std::set<uint32_t> places;
+    for (const auspex_drafter_info& row : rows) {
+        EXPECT_TRUE(values.insert(row.drafter).second) << row.name;
+        if (row.rounds_place != ~0u) { EXPECT_TRUE(places.insert(row.rounds_place).second) << row.name; }
+        EXPECT_EQ(row.needs_model != 0, row.drafter == AUSPEX_DRAFTER_MODEL || row.drafter == AUSPEX_DRAFTER_HYBRID) << row.name;
+        EXPECT_EQ(row.may_use_model != 0, row.needs_model != 0 || row.drafter == AUSPEX_DRAFTER_AUTO) << row.name;
+        EXPECT_EQ(row.asks_host != 0, row.drafter == AUSPEX_DRAFTER_HOST) << row.name;
+    }
+    EXPECT_EQ(values.size(), 7u);
+    EXPECT_EQ(*values.rbegin(), AUSPEX_DRAFTER_HOST);
+    EXPECT_EQ(places, (std::set<uint32_t>{0, 1, 2, 3, 4})); // all of auspex_sequence_stats.drafter_rounds
 }
 
 TEST(CApiTools, MemoryIsReckonedBeforeItIsTaken) {

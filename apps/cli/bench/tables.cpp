@@ -30,9 +30,19 @@ struct Mean {
 // α of one drafter, by temperature: from the distributions at every position, and from the drafts that rounds tested.
 struct Alpha {
     std::string drafter;
+    auspex_drafter way = AUSPEX_DRAFTER_NONE;
     std::array<Mean, kTemperatures.size()> from_scores{};
     std::array<SpeculationReport, kTemperatures.size()> from_rounds{};
 };
+
+// One for each search, then the model.
+std::vector<Alpha> drafters_of_rounds() {
+    std::vector<Alpha> alphas;
+    for (const auspex_drafter_info& row : drafters())
+        if (row.searches != 0 && row.may_use_model == 0) alphas.push_back({row.name, row.drafter});
+    alphas.push_back({drafter_name(AUSPEX_DRAFTER_MODEL), AUSPEX_DRAFTER_MODEL});
+    return alphas;
+}
 
 class Study {
   public:
@@ -91,13 +101,7 @@ class Study {
             for (uint32_t i = 0; i < n_texts; ++i) {
                 status_.show(format("overlaps at temperature %g, text %u of %u", kTemperatures[t], i + 1, n_texts));
                 measure_text(t, write(kTemperatures[t], options_.seed + i));
-                for (Alpha* searching : {&ngram_, &lookup_, &model_}) {
-                    const Way way{searching == &ngram_    ? AUSPEX_DRAFTER_NGRAM
-                                  : searching == &lookup_ ? AUSPEX_DRAFTER_LOOKUP
-                                                          : AUSPEX_DRAFTER_MODEL,
-                                  1};
-                    searching->from_rounds[t].add(complete_once(target_, setting_, way, options_.seed + i).stats);
-                }
+                for (Alpha& one : drafting_) one.from_rounds[t].add(complete_once(target_, setting_, {one.way, 1}, options_.seed + i).stats);
             }
         }
     }
@@ -113,7 +117,7 @@ class Study {
             unigram_.from_scores[t].add(overlap(p, unigram));
             bigram_.from_scores[t].add(overlap(p, sharpened(counts_.bigram(tokens[first + i]), temperature)));
             const size_t shared = std::min(draft_rows[i].size(), p.size());
-            model_.from_scores[t].add(overlap(p, distribution(std::span(draft_rows[i]).first(shared), temperature)));
+            drafting_.back().from_scores[t].add(overlap(p, distribution(std::span(draft_rows[i]).first(shared), temperature)));
         }
     }
 
@@ -132,8 +136,8 @@ class Study {
             .title = "Table 3: α by drafter.",
             .note = format("α = mean Σ min(p, q) over the %u tokens of each text the target wrote. Unigrams (add-one) "
                            "and bigrams (Witten-Bell) were counted in %u other texts of it, %llu tokens. \"Rounds\": "
-                           "mean min(1, p/q) of the drafts that rounds with K = 1 tested. n-grams and lookup draft "
-                           "only where they find something; \"drafted\" is that share of the rounds. Temperature "
+                           "mean min(1, p/q) of the drafts that rounds with K = 1 tested. Searches draft only where "
+                           "they find something; \"drafted\" is that share of the rounds. Temperature "
                            "applies to p and q alike.",
                            options_.n_predict, kCorpusTexts, static_cast<unsigned long long>(counts_.token_count())),
             .columns = {{"drafter", "drafter"},
@@ -143,7 +147,9 @@ class Study {
                         {"rounds_t1", "rounds, T = 1"},
                         {"drafted_t0", "drafted, T = 0"},
                         {"drafted_t1", "drafted, T = 1"}}};
-        for (const Alpha* alpha : {&unigram_, &bigram_, &ngram_, &lookup_, &model_}) {
+        std::vector<const Alpha*> alphas = {&unigram_, &bigram_};
+        for (const Alpha& alpha : drafting_) alphas.push_back(&alpha);
+        for (const Alpha* alpha : alphas) {
             std::vector<TableCell> row = {TableCell(alpha->drafter)};
             for (const Mean& mean : alpha->from_scores)
                 row.emplace_back(mean.value());
@@ -219,7 +225,7 @@ class Study {
         for (uint32_t gamma = 1; gamma <= kLongestDraft; ++gamma) {
             std::vector<TableCell> row = {static_cast<double>(gamma)};
             for (size_t t = 0; t < kTemperatures.size(); ++t) {
-                const auto alpha = model_.from_scores[t].value();
+                const auto alpha = drafting_.back().from_scores[t].value();
                 row.emplace_back(alpha ? std::optional(expected_tokens(*alpha, gamma)) : std::nullopt);
                 row.emplace_back(speeds_[t].at(gamma).tokens_per_round);
             }
@@ -233,7 +239,8 @@ class Study {
     const BenchOptions& options_;
     TrialSetting setting_;
     NgramCounts counts_;
-    Alpha unigram_{"unigram"}, bigram_{"bigram"}, ngram_{"ngram"}, lookup_{"lookup"}, model_{"model"};
+    Alpha unigram_{"unigram"}, bigram_{"bigram"};
+    std::vector<Alpha> drafting_ = drafters_of_rounds(); // each drafter that this program has; last the model
     std::array<std::vector<BenchResult>, kTemperatures.size()> speeds_; // plain, then γ = 1 …
     StatusLine status_;
 };

@@ -62,9 +62,7 @@ std::vector<uint32_t> parse_counts(const std::string& flag, const std::string& t
     }
 }
 
-bool is_models(auspex_drafter drafter) {
-    return drafter == AUSPEX_DRAFTER_MODEL || drafter == AUSPEX_DRAFTER_HYBRID;
-}
+bool is_models(auspex_drafter drafter) { return drafter_info(drafter).needs_model != 0; }
 
 // What the flags about drafts mean together. --no-draft, --drafter none and --draft-len 0 are one.
 DraftNeed settle_drafting(SamplingOptions& sampling, bool no_draft) {

@@ -186,9 +186,8 @@ class Chat {
     // What this engine was not made for.
     void check_possible(const SamplingOptions& changed, const std::string& flag) const {
         const auspex_engine_info& engine = client_.info();
-        const bool needs_model = changed.drafter == AUSPEX_DRAFTER_MODEL || changed.drafter == AUSPEX_DRAFTER_HYBRID;
-        if (needs_model && engine.has_draft == 0)
-            throw Failure(kExitUsage, flag + ": there is no draft model, expected auto, none, ngram or lookup");
+        if (drafter_info(changed.drafter).needs_model != 0 && engine.has_draft == 0)
+            throw Failure(kExitUsage, flag + ": there is no draft model, expected " + drafter_names([](const auto& row) { return row.needs_model == 0; }, ", ", " or "));
         if (changed.draft_len != AUSPEX_DRAFT_LEN_AUTO && changed.draft_len > engine.max_draft_len)
             throw Failure(kExitUsage, flag + format(": expected auto or a whole number from 0 to %u; --draft-len makes "
                                                     "room for more",

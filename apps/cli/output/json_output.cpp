@@ -48,10 +48,10 @@ Json shape_json(const auspex_model_info& model) {
             {"vocab_size", model.vocab_size},   {"max_position", model.max_position}};
 }
 
-Json drafter_rounds_json(const std::array<uint64_t, kRoundDrafters.size()>& rounds) {
+Json drafter_rounds_json(const std::array<uint64_t, kRoundDrafters>& rounds) {
     Json json = Json::object();
     for (size_t i = 0; i < rounds.size(); ++i)
-        json[kRoundDrafters[i]] = rounds[i];
+        json[round_drafter(i)] = rounds[i];
     return json;
 }
 

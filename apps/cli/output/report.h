@@ -54,7 +54,7 @@ struct BenchResult {
     std::optional<double> round_ms{};                           // wall time per round
     std::optional<double> weights_gb_per_second{};              // of plain decoding, 1e9 bytes
     std::optional<double> overlap{};                            // mean Σ min(target, draft) over tested drafts
-    std::array<uint64_t, kRoundDrafters.size()> drafter_rounds{};
+    std::array<uint64_t, kRoundDrafters> drafter_rounds{};
     std::string choice{}; // of the last repetition
     std::optional<double> cpu_us_per_round{}; // median; of the calling thread, rounds being recorded
     std::optional<double> first_token_ms{};   // median; wall time from creation

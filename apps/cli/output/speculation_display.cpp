@@ -52,12 +52,12 @@ void print_histogram(const std::vector<uint64_t>& histogram) {
 // "18 model, 2 plain"
 std::string rounds_by_drafter(const SpeculationReport& speculation) {
     std::string text;
-    for (size_t i = 1; i <= kRoundDrafters.size(); ++i) { // plain ones last
-        const size_t drafter = i % kRoundDrafters.size();
+    for (size_t i = 1; i <= kRoundDrafters; ++i) { // plain ones last
+        const size_t drafter = i % kRoundDrafters;
         const uint64_t n = speculation.drafter_rounds[drafter];
         if (n == 0) continue;
         text += (text.empty() ? "" : ", ") +
-                format("%llu %s", static_cast<unsigned long long>(n), drafter == 0 ? "plain" : kRoundDrafters[drafter]);
+                format("%llu %s", static_cast<unsigned long long>(n), drafter == 0 ? "plain" : round_drafter(drafter));
     }
     return text;
 }
@@ -78,7 +78,8 @@ std::string measures(const SpeculationReport& speculation) {
 
 // Whether it was worth its while; "" when it was, or nobody knows.
 std::string complaint(const SpeculationReport& speculation, const SamplingOptions& sampling) {
-    const bool searches = sampling.drafter == AUSPEX_DRAFTER_NGRAM || sampling.drafter == AUSPEX_DRAFTER_LOOKUP;
+    const auspex_drafter_info& drafter = drafter_info(sampling.drafter);
+    const bool searches = drafter.searches != 0 && drafter.may_use_model == 0;
     const bool chose = sampling.drafter == AUSPEX_DRAFTER_AUTO || sampling.draft_len == AUSPEX_DRAFT_LEN_AUTO;
     const auto expected = speculation.expected_speedup();
     if (speculation.draft_n == 0 && searches)

@@ -5,6 +5,12 @@
 
 namespace auspex::cli {
 
+const char* round_drafter(size_t place) {
+    for (const auspex_drafter_info& row : drafters())
+        if (row.rounds_place == place) return row.name;
+    return "?";
+}
+
 void SpeculationReport::add(const auspex_sequence_stats& stats) {
     predicted_n += stats.predicted_n;
     draft_n += stats.draft_n;

@@ -4,18 +4,20 @@
 #include "cli/options.h"
 
 #include <array>
+#include <type_traits>
 
 namespace auspex::cli {
 
-// Whose drafts a round tested, in the order of auspex_sequence_stats.drafter_rounds.
-inline constexpr std::array<const char*, 5> kRoundDrafters = {"none", "model", "ngram", "lookup", "host"};
+// Whose drafts a round tested, by place in auspex_sequence_stats.drafter_rounds.
+inline constexpr size_t kRoundDrafters = std::extent_v<decltype(auspex_sequence_stats::drafter_rounds)>;
+const char* round_drafter(size_t place); // its name
 
 struct SpeculationReport {
     uint64_t predicted_n = 0, draft_n = 0, draft_n_accepted = 0, rounds = 0;
     std::vector<uint64_t> accepted_histogram{}; // (max_draft_len + 1) rounds by accepted_len
     uint64_t tested_n = 0;                      // drafts up to the first rejected one of each round
     double overlap = 0.0;
-    std::array<uint64_t, kRoundDrafters.size()> drafter_rounds{};
+    std::array<uint64_t, kRoundDrafters> drafter_rounds{};
     std::optional<double> c{}, v{}; // of the last completion that had them
     std::optional<double>
         predicted_speedup{}; // over plain decoding, as the engine chose by; of all tokens that have one

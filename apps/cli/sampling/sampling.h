@@ -4,6 +4,8 @@
 
 #include "cli/values.h"
 
+#include <auspex/auspex_tools.h>
+#include <functional>
 #include <span>
 
 namespace auspex::cli {
@@ -32,8 +34,12 @@ struct SamplingOptions {
     uint32_t max_draft_len() const;
 };
 
-// "model"; AUTO is "auto".
-const char* drafter_name(auspex_drafter drafter);
+// All that may be asked for, as the library lists them.
+std::span<const auspex_drafter_info> drafters();
+const auspex_drafter_info& drafter_info(auspex_drafter drafter);
+const char* drafter_name(auspex_drafter drafter); // "model"; AUTO is "auto"
+// Of those that flags may name, in the order of their values: "a, b or c".
+std::string drafter_names(const std::function<bool(const auspex_drafter_info&)>& which, const char* between, const char* last);
 const char* acceptance_name(auspex_acceptance acceptance);
 std::string draft_len_name(uint32_t draft_len); // "4", "auto"
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 
 namespace auspex::cli {
 
@@ -11,9 +12,6 @@ namespace {
 
 template <typename Value> using Names = std::span<const std::pair<const char*, Value>>;
 
-constexpr std::pair<const char*, auspex_drafter> kDrafters[] = {
-    {"auto", AUSPEX_DRAFTER_AUTO},   {"none", AUSPEX_DRAFTER_NONE},     {"model", AUSPEX_DRAFTER_MODEL},
-    {"ngram", AUSPEX_DRAFTER_NGRAM}, {"lookup", AUSPEX_DRAFTER_LOOKUP}, {"hybrid", AUSPEX_DRAFTER_HYBRID}};
 constexpr std::pair<const char*, auspex_acceptance> kAcceptances[] = {{"rejection", AUSPEX_ACCEPT_REJECTION},
                                                                       {"coupled", AUSPEX_ACCEPT_COUPLED}};
 
@@ -37,9 +35,52 @@ uint32_t parse_top_k(const std::string& flag, const std::string& text) {
 
 } // namespace
 
-const char* drafter_name(auspex_drafter drafter) {
-    return name_of<auspex_drafter>(kDrafters, drafter);
+std::span<const auspex_drafter_info> drafters() {
+    static const std::vector<auspex_drafter_info> all = [] {
+        std::vector<auspex_drafter_info> rows(auspex_list_drafters(nullptr, 0));
+        auspex_list_drafters(rows.data(), static_cast<uint32_t>(rows.size()));
+        return rows;
+    }();
+    return all;
 }
+
+const auspex_drafter_info& drafter_info(auspex_drafter drafter) {
+    static const auspex_drafter_info unknown = {drafter, "?", "", 0, 0, 0, 0, 0};
+    const auto found = std::find_if(drafters().begin(), drafters().end(), [&](const auspex_drafter_info& row) { return row.drafter == drafter; });
+    return found == drafters().end() ? unknown : *found;
+}
+
+const char* drafter_name(auspex_drafter drafter) { return drafter_info(drafter).name; }
+
+std::string drafter_names(const std::function<bool(const auspex_drafter_info&)>& which, const char* between, const char* last) {
+    std::map<auspex_drafter, std::string> names; // by public value
+    for (const auspex_drafter_info& row : drafters())
+        if (row.asks_host == 0 && which(row)) names[row.drafter] = row.name; // this program asks nobody
+    std::string text;
+    size_t i = 0;
+    for (const auto& [value, name] : names) {
+        text += (i == 0 ? "" : i + 1 == names.size() ? last : between) + name;
+        ++i;
+    }
+    return text;
+}
+
+namespace {
+
+// "model, ngram (what it does), …, none, or auto: what it does"; the last row is the default.
+std::string drafter_help() {
+    std::string text = "Who drafts: ";
+    for (const auspex_drafter_info& row : drafters()) {
+        if (row.asks_host != 0) continue;
+        const bool is_last = &row == &drafters().back(), has_summary = *row.summary != 0;
+        text += (is_last ? "or " : "") + std::string(row.name);
+        if (has_summary) text += is_last ? std::string(": ") + row.summary : " (" + std::string(row.summary) + ")";
+        text += is_last ? " (" + std::string(row.name) + ")" : ", ";
+    }
+    return text;
+}
+
+} // namespace
 
 const char* acceptance_name(auspex_acceptance acceptance) {
     return name_of<auspex_acceptance>(kAcceptances, acceptance);
@@ -55,7 +96,9 @@ uint32_t parse_draft_len(const std::string& flag, const std::string& text) {
 }
 
 auspex_drafter parse_drafter(const std::string& flag, const std::string& text) {
-    return parse_name<auspex_drafter>(kDrafters, flag, text);
+    for (const auspex_drafter_info& row : drafters())
+        if (text == row.name && row.asks_host == 0) return row.drafter;
+    throw Failure(kExitUsage, flag + " " + (text.empty() ? "\"\"" : text) + ": expected " + drafter_names([](const auto&) { return true; }, "|", "|"));
 }
 
 std::span<const SamplingSetting> sampling_settings() {
@@ -93,9 +136,7 @@ std::span<const SamplingSetting> sampling_settings() {
             [](const Options& o) { return format("%g", o.frequency_penalty); }},
         SamplingSetting{
             "drafter", "NAME", speculation,
-            "Who drafts: model, ngram (what mostly followed the last tokens in this text), lookup (what "
-            "followed their latest, longest match), hybrid (ngram where its match is long, else model), none, "
-            "or auto: the one expected to be fastest (auto)",
+            drafter_help(),
             [](Options& o, Text flag, Text text) { o.drafter = parse_drafter(flag, text); },
             [](const Options& o) { return std::string(drafter_name(o.drafter)); }},
         SamplingSetting{
@@ -106,7 +147,8 @@ std::span<const SamplingSetting> sampling_settings() {
             [](Options& o, Text flag, Text text) { o.draft_len = parse_draft_len(flag, text); },
             [](const Options& o) { return draft_len_name(o.draft_len); }},
         SamplingSetting{"ngram-max", "N", speculation,
-                        "Longest n-gram or match that ngram and lookup go by, 2 to 16 (4)",
+                        "Longest n-gram or match that " + drafter_names([](const auto& row) { return row.searches != 0 && row.may_use_model == 0; }, ", ", " and ") +
+                            " go by, 2 to 16 (4)",
                         [](Options& o, Text flag, Text text) {
                             o.ngram_max = static_cast<uint32_t>(parse_whole(flag, text, 2, 16));
                         },

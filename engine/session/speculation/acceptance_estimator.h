@@ -7,8 +7,8 @@
 
 namespace auspex {
 
-// Drafts of one class are about equally likely to be accepted. Proposals are tokens that cost no model pass (n-gram or
-// lookup); a longer match with the text before makes them better.
+// Drafts of one class are about equally likely to be accepted. Proposals are tokens that cost no model pass (found
+// by a search); a longer match with the text before makes them better.
 enum class DraftClass : uint32_t { model = 0, match_2 = 1, match_4 = 2, match_8 = 3 }; // match_n: n or more
 constexpr uint32_t kDraftClasses = 4;
 

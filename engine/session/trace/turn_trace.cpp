@@ -9,8 +9,6 @@ namespace auspex {
 
 namespace {
 
-constexpr std::array kDrafterNames = {"none", "model", "ngram", "lookup", "host"}; // by Drafter
-
 const char* name_of(TurnKind kind) {
     switch (kind) {
     case TurnKind::round: return "round";
@@ -51,7 +49,7 @@ void TurnTrace::turn_is_done(const Turn& turn) {
                         .batch = static_cast<uint32_t>(turn.entries.size()),
                         .n_accepted = n_accepted_,
                         .n_tokens = n_tokens_,
-                        .drafter = !is_round ? "" : is_mixed_ ? "mixed" : kDrafterNames[static_cast<size_t>(drafter_.value_or(Drafter::none))]};
+                        .drafter = !is_round ? "" : is_mixed_ ? "mixed" : drafters_->of(drafter_.value_or(Drafter::none)).name};
     n_accepted_ = n_tokens_ = 0;
     drafter_.reset();
     is_mixed_ = false;

@@ -1,6 +1,7 @@
 // What a trace is told of a finished turn: when it and its stages ran, on the host's clock. Says nothing unless asked to.
 #pragma once
 
+#include "draft/drafters.h"
 #include "session/turns/turn_queue.h"
 
 #include <algorithm>
@@ -14,7 +15,7 @@ struct TraceEvent {
     uint64_t turn; // its number
     uint64_t begin_ns, duration_ns; // now_ns()'s clock
     uint32_t draft_len, batch, n_accepted, n_tokens; // of rounds; stages have their turn's
-    const char* drafter; // "none", "model", "ngram", "lookup", "host", "mixed"; "" unless a round
+    const char* drafter; // its name, "none", or "mixed"; "" unless a round
 };
 using TraceSink = std::function<void(const TraceEvent&)>;
 
@@ -41,7 +42,7 @@ class GpuClock {
 
 class TurnTrace {
   public:
-    TurnTrace(double period_ns, uint32_t valid_bits) : clock_(period_ns, valid_bits) {}
+    TurnTrace(const Drafters& drafters, double period_ns, uint32_t valid_bits) : drafters_(&drafters), clock_(period_ns, valid_bits) {}
 
     void set(TraceSink sink) { sink_ = std::move(sink); } // empty: none
     bool is_on() const { return bool(sink_); }
@@ -50,6 +51,7 @@ class TurnTrace {
     void turn_is_done(const Turn& turn);
 
   private:
+    const Drafters* drafters_;
     TraceSink sink_;
     GpuClock clock_;
     uint64_t last_done_ns_ = 0; // of the turn before

@@ -318,7 +318,7 @@ typedef struct auspex_trace_event {
     uint64_t duration_ns; /* GPU time */
     uint32_t draft_len, batch; /* of rounds: drafts that there was room for; sequences that took part. Stages have their turn's */
     uint32_t n_accepted, n_tokens; /* of rounds, over their sequences: accepted drafts, generated tokens; 0 tokens: none was still running */
-    const char* drafter; /* of rounds, whose drafts were tested: "none", "model", "ngram", "lookup", "host"; "mixed"; else "" */
+    const char* drafter; /* of rounds, whose drafts were tested: its name, "none", or "mixed"; else "" */
 } auspex_trace_event;
 
 typedef void (*auspex_trace_callback)(void* user_data, const auspex_trace_event* event);
@@ -328,6 +328,23 @@ typedef void (*auspex_trace_callback)(void* user_data, const auspex_trace_event*
  *  durations are the GPU's, and gaps but where such a turn comes; all may be early by that wait. Where the device has no timestamps
  *  there are no stages, and a turn reaches from its submission to when it was seen to be done. NULL: nothing is told (the default). */
 AUSPEX_API auspex_status auspex_engine_set_trace(auspex_engine* engine, auspex_trace_callback callback, void* user_data);
+
+/* ---- drafters --------------------------------------------------------------------------------------------------- */
+
+/** What may be asked for as a sequence's drafter, and what it needs: for help, menus and reports. Strings live as long as the library. */
+typedef struct auspex_drafter_info {
+    auspex_drafter drafter;
+    const char* name;      /* as flags have it */
+    const char* summary;   /* a few words; "": the name says it */
+    uint32_t may_use_model; /* 1: passes of the draft model may draft */
+    uint32_t needs_model;  /* 1: without a draft model it stands for another */
+    uint32_t searches;     /* 1: the text is searched for drafts */
+    uint32_t asks_host;    /* 1: auspex_sequence_desc.host_drafter is asked */
+    uint32_t rounds_place; /* in auspex_sequence_stats.drafter_rounds; ~0: it is several drafters */
+} auspex_drafter_info;
+
+/** Writes the first `capacity` of them, in the order in which people are told of them, and returns how many there are. Any thread. */
+AUSPEX_API uint32_t auspex_list_drafters(auspex_drafter_info* drafters, uint32_t capacity);
 
 #ifdef __cplusplus
 }
