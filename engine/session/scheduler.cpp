@@ -1,5 +1,4 @@
-// Life of a sequence: created → prompt read (target) → [draft caught up] → rounds → stopped [→ appended to → prompt read …]
-// → destroyed.
+// Life of a sequence: let in → prompt read → [draft caught up] → rounds → stopped [→ appended to → prompt read …] → destroyed.
 #include "session/scheduler.h"
 
 #include <algorithm>

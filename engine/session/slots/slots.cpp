@@ -35,6 +35,7 @@ Status Slots::lend(ModelRole of, uint32_t n_rows, const Use& use) {
     std::vector<PageChange> pages;
     Status status = slot.pages[static_cast<size_t>(of)].grow(n_rows, pages);
     if (status.ok()) status = use(slot.number, pages);
+    else status = {Code::capacity, std::to_string(n_rows) + " tokens were to be evaluated, and the cache has fewer free pages than they need; destroy a sequence"};
     give_back(slot, 0);
     collect(0);
     return status;
