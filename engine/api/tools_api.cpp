@@ -248,7 +248,7 @@ auspex_status auspex_engine_set_trace(auspex_engine* engine, auspex_trace_callba
                 const auspex_trace_event event = {e.name, e.is_stage ? 1u : 0u, e.turn, e.begin_ns, e.duration_ns, e.draft_len, e.batch, e.n_accepted, e.n_tokens, e.drafter};
                 callback(user_data, &event);
             };
-        engine->engine->outcomes().set_trace(std::move(sink));
+        engine->engine->scheduler().set_trace(std::move(sink));
         return AUSPEX_OK;
     });
 }

@@ -24,7 +24,6 @@ class Outcomes {
     // started. Whether it was a round.
     bool take(const Turn& turn, const TurnBuffers& buffers, uint64_t last_turn);
     RoundTimes take_round_times(uint32_t draft_len);
-    // Told every turn from here on. Empty: none.
     void set_trace(TraceSink sink) { trace_.set(std::move(sink)); }
 
   private:

@@ -29,6 +29,12 @@ class Scheduler {
     // budget_ms < 0: no bound. Never waits.
     Result<StepResult> step(double budget_ms);
 
+    // Told every turn that is done from here on, inside step. Empty: none.
+    void set_trace(TraceSink sink) {
+        turns_->time_copies(bool(sink));
+        outcomes_->set_trace(std::move(sink));
+    }
+
     // Waits for and reads what is under way; starts nothing. Pages on their way back are back afterwards.
     Status drain();
     // A free slot with pages of a model's cache for n_rows, for work that is not a sequence's and comes between turns. `use` must have

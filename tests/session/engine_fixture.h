@@ -45,7 +45,7 @@ inline Status set_draft_len(Engine& engine, uint64_t id, uint32_t draft_len) { r
 inline Result<Scheduler::StepResult> step(Engine& engine, double budget_ms) { return engine.scheduler().step(budget_ms); }
 inline Status drain(Engine& engine) { return engine.scheduler().drain(); }
 inline RoundTimes take_round_times(Engine& engine, uint32_t draft_len) { return engine.outcomes().take_round_times(draft_len); }
-inline void set_trace(Engine& engine, TraceSink sink) { engine.outcomes().set_trace(std::move(sink)); }
+inline void set_trace(Engine& engine, TraceSink sink) { engine.scheduler().set_trace(std::move(sink)); }
 
 inline EngineDesc bundled_pair(uint32_t max_sequences, uint32_t max_context) {
     EngineDesc desc;

@@ -153,6 +153,24 @@ TEST(Lifecycle, forks_continue_apart_and_share_pages) {
         }
 }
 
+// Copies have timestamps while somebody listens: else a fork's turn would seem to last until it was seen to be done.
+TEST(Lifecycle, a_forks_copies_are_timed_for_a_trace) {
+    auto engine = make_engine(pair(2, 160));
+    ASSERT_TRUE(engine);
+    if (engine->device().caps.timestamp_period_ns == 0) GTEST_SKIP() << "the device has no timestamps";
+    uint32_t n_turns = 0, n_stages = 0;
+    set_trace(*engine, [&](const TraceEvent& event) {
+        if (std::string_view(event.name) == "fork") (event.is_stage ? n_stages : n_turns) += 1;
+    });
+    auto source = engine->create_sequence({prompt(40), kHoldTokens, {}, 0, true});
+    ASSERT_TRUE(source.ok());
+    Job fork = {.prompt = {}, .max_tokens = 4};
+    ASSERT_TRUE(engine->fork_sequence(source.value(), fork.request()).ok());
+    drive(*engine);
+    EXPECT_EQ(n_turns, 1u);
+    EXPECT_EQ(n_stages, 1u);
+}
+
 // The source may go before its forks were copied, whether its prompt was read or not.
 TEST(Lifecycle, a_fork_outlives_its_source) {
     auto engine = make_engine(pair(4, 160));
