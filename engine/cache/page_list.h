@@ -1,8 +1,8 @@
 // The pages of one sequence's rows in one cache, in the order of their rows. Host only: the GPU reads a page table that it is told of.
 #pragma once
 
-#include "cache/page_pool.h"
 #include "base/status.h"
+#include "cache/page_pool.h"
 
 namespace auspex {
 
@@ -11,7 +11,7 @@ struct PageChange {
     uint32_t logical_page, page;
 };
 struct PageCopy {
-    uint32_t from, to;
+    uint32_t from, to; // physical pages
 };
 
 class PageList {

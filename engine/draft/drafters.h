@@ -6,7 +6,6 @@
 
 #include <functional>
 #include <span>
-#include <string_view>
 
 namespace auspex {
 
@@ -51,7 +50,7 @@ class Drafters {
     std::vector<DrafterRow> rows;           // by Drafter: at most kMostDrafters
     std::vector<DrafterChoiceRow> choices;  // in the order in which people are told of them
 
-    const DrafterRow& of(Drafter drafter) const { return rows[static_cast<size_t>(drafter)]; }
+    const DrafterRow& of(Drafter drafter) const { return rows[static_cast<size_t>(drafter) < rows.size() ? static_cast<size_t>(drafter) : 0]; } // nobody, if unknown
     const DrafterChoiceRow* find(DrafterChoice choice) const; // null: there is none
     // What a choice needs.
     bool passes(const DrafterChoiceRow& choice) const { return of(choice.by_pass).need == DraftNeed::pass; }

@@ -24,7 +24,7 @@ LiveSequence& Admission::add(SequenceRequest request, std::vector<uint32_t> toke
 
 Result<uint64_t> Admission::create(SequenceRequest request, const Tokenizer* tokenizer) {
     if (!slots_->has_free()) return no_free_slot();
-    AUSPEX_TRY(check_pages({.request = request, .n_tokens = request.prompt.size()}));
+    AUSPEX_TRY(check_pages({.by_model = request.names_model(), .max_tokens = request.max_tokens, .n_tokens = request.prompt.size()}));
     std::vector<uint32_t> tokens = request.prompt;
     LiveSequence& sequence = add(std::move(request), std::move(tokens), tokenizer);
     sequence.prompt_rows.add(0, sequence.prompt_rows_wanted());
@@ -38,7 +38,7 @@ Result<uint64_t> Admission::fork(uint64_t source_id, SequenceRequest request, co
     if (!slots_->has_free()) return no_free_slot();
     // A source that was itself not copied yet passes its own source on.
     const uint32_t rows = source->fork_of ? source->fork_rows : static_cast<uint32_t>(source->tokens.size()) - 1;
-    AUSPEX_TRY(check_pages({.request = request, .n_tokens = source->tokens.size(), .shared_rows = rows}));
+    AUSPEX_TRY(check_pages({.by_model = request.names_model(), .max_tokens = request.max_tokens, .n_tokens = source->tokens.size(), .shared_rows = rows}));
     LiveSequence& sequence = add(std::move(request), source->tokens, tokenizer);
     sequence.prompt_rows = source->prompt_rows;
     sequence.fork_of = source->fork_of ? source->fork_of : source_id;
@@ -56,7 +56,7 @@ Status Admission::append(uint64_t id, SequenceRequest request, const Tokenizer* 
         return {Code::capacity, "the sequence has " + std::to_string(sequence->tokens.size()) + " tokens and " + std::to_string(request.prompt.size()) +
                                     " were to follow, which leaves no room in the context of " + std::to_string(max_context_) +
                                     "; append less or raise the context"};
-    AUSPEX_TRY(check_pages({.request = request, .n_tokens = n, .shared_rows = sequence->fork_rows, .of = sequence}));
+    AUSPEX_TRY(check_pages({.by_model = request.names_model(), .max_tokens = request.max_tokens, .n_tokens = n, .shared_rows = sequence->fork_rows, .of = sequence}));
     sequence->append(std::move(request), tokenizer, now_ns());
     sequence->slot->is_told = false;
     return ok_status();
@@ -115,16 +115,15 @@ uint64_t Admission::pages_for(ModelRole of, uint64_t n_rows) const {
 }
 
 uint64_t Admission::may_take(ModelRole of, const Part& part) const {
-    const SequenceRequest& request = part.request;
-    if (of == ModelRole::draft && !request.names_model()) return 0;
+    if (of == ModelRole::draft && !part.by_model) return 0;
     uint64_t rows = part.n_tokens - 1; // of a prompt that is only read
-    if (request.max_tokens != kHoldTokens) {
+    if (part.max_tokens != kHoldTokens) {
         const uint64_t rows_under_way = 2 * (uint64_t{max_draft_len_} + 1);
-        rows = std::min<uint64_t>(max_context_, part.n_tokens + (request.max_tokens == 0 ? max_context_ : request.max_tokens)) + rows_under_way;
+        rows = std::min<uint64_t>(max_context_, part.n_tokens + (part.max_tokens == 0 ? max_context_ : part.max_tokens)) + rows_under_way;
     }
     // Full pages of the source are shared. Of how many rows of the draft's nobody knows until they are.
     const bool will_share = of == ModelRole::target && part.shared_rows > 0 && (!part.of || part.of->fork_of != 0);
-    const uint64_t has = will_share ? part.shared_rows / models_.of(of)->cache().shape().page_size : part.of ? part.of->slot->pages[static_cast<size_t>(of)].size() : 0;
+    const uint64_t has = will_share ? part.shared_rows / models_.of(of)->cache().shape().page_size : part.of ? part.of->slot->pages_of(of).size() : 0;
     const uint64_t most = pages_for(of, rows);
     return most - std::min(most, has);
 }
@@ -133,13 +132,10 @@ uint64_t Admission::promised(ModelRole of, const LiveSequence* but_for) const {
     uint64_t pages = 0;
     for (const auto& [id, sequence] : sequences_) {
         if (&sequence == but_for) continue;
-        SequenceRequest reads_only; // its prompt, for forks that wait
-        reads_only.max_tokens = kHoldTokens;
-        reads_only.drafter = sequence.request.drafter;
-        reads_only.drafters = sequence.request.drafters;
         const bool is_over = sequence.stop != StopReason::none;
         if (is_over && !is_awaited(id)) continue;
-        pages += may_take(of, {is_over ? reads_only : sequence.request, sequence.prompt_n, sequence.fork_rows, &sequence});
+        const uint32_t max_tokens = is_over ? kHoldTokens : sequence.request.max_tokens; // forks wait for its prompt
+        pages += may_take(of, {sequence.request.names_model(), max_tokens, sequence.prompt_n, sequence.fork_rows, &sequence});
     }
     return pages;
 }

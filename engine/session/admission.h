@@ -36,7 +36,8 @@ class Admission {
   private:
     // What is about to begin, or to go on as `of`, which holds pages.
     struct Part {
-        const SequenceRequest& request;
+        bool by_model;            // the draft model may draft
+        uint32_t max_tokens;      // as SequenceRequest has it
         uint64_t n_tokens;        // before what it generates
         uint32_t shared_rows = 0; // of the target's cache, with the source of a fork
         const LiveSequence* of = nullptr;

@@ -53,8 +53,7 @@ uint32_t LiveSequence::tokens_left(uint32_t max_context) const {
 }
 
 std::vector<uint32_t> LiveSequence::ask(uint32_t vocab) {
-    const HostDrafter& who = request.drafters->of(drafter).ask;
-    std::vector<uint32_t> drafts = ask_for_drafts(who ? who : request.host_drafter, tokens, draft_len, vocab);
+    std::vector<uint32_t> drafts = ask_for_drafts(who().ask ? who().ask : request.host_drafter, tokens, draft_len, vocab);
     draft_len = static_cast<uint32_t>(drafts.size());
     if (drafts.empty()) drafter = Drafter::none;
     return drafts;

@@ -108,7 +108,7 @@ struct LiveSequence {
 
     // That may be said before its limits, but for what rounds under way will say.
     uint32_t tokens_left(uint32_t max_context) const;
-    DraftNeed need() const { return request.drafters->of(drafter).need; } // of the next round's drafter
+    const DrafterRow& who() const { return request.drafters->of(drafter); } // drafts in the next round
     // Asks for drafts of the next round: as many as there are become its draft_len. No round of it is under way.
     std::vector<uint32_t> ask(uint32_t vocab);
     // Whether a round may be queued that has something to do, but for the draft model's lag.
@@ -116,7 +116,7 @@ struct LiveSequence {
     // Rows that the draft model, which holds draft_context rows of a sequence (0: there is none), must be given before it can draft.
     uint32_t lag_rows(uint32_t draft_context) const;
     // Whether it must be given some, because it drafts in the next round.
-    bool lags(uint32_t draft_context) const { return planned && need() == DraftNeed::pass && lag_rows(draft_context) > 0; }
+    bool lags(uint32_t draft_context) const { return planned && who().need == DraftNeed::pass && lag_rows(draft_context) > 0; }
     // Whether it is to hold the whole prompt, for whoever goes on from there.
     bool holds_for_draft(uint32_t draft_context) const { return holds() && request.may_use_model() && target_len < draft_context; }
 

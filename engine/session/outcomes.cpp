@@ -43,7 +43,7 @@ void Outcomes::sum_times(const Turn& turn) {
 void Outcomes::advance(LiveSequence& sequence, const Turn& turn, const TurnEntry& entry, const gpu::RoundRecord& record, uint64_t last_turn) {
     sequence.unread_rounds -= 1;
     sequence.unread_rows -= turn.key.round.n_nodes();
-    sequence.unread_undrafted -= entry.choice.source == DraftSource::model ? 0 : 1;
+    sequence.unread_undrafted -= entry.fills_draft_cache ? 0 : 1;
     if (!record.live_before || sequence.stop != StopReason::none) return;
     sequence.stats.draft_ms += turn.draft_ms;
     sequence.stats.verify_ms += turn.verify_ms;

@@ -97,7 +97,7 @@ Result<bool> Scheduler::start_round(double limit_ms) {
         if (!sequence.planned || sequence.choice.catch_up || !sequence.awaits_round(limits_.max_context)) continue;
         if (group.size() == limits_.max_batch || !slots_->has_room(sequence)) break;
         group.push_back(&sequence);
-        if (sequence.need() == DraftNeed::host) {
+        if (sequence.who().need == DraftNeed::host) {
             slots_->tell(sequence);
             slots_->tell_proposals(*sequence.slot, sequence.ask(models_.target.config().vocab_size));
         }
@@ -111,17 +111,17 @@ Result<bool> Scheduler::start_round(double limit_ms) {
         const uint32_t end = sequence->target_len + sequence->unread_rows + form.n_nodes(); // rows this round may touch
         if (!slots_->map(*sequence->slot, ModelRole::target, end).ok()) continue;               // pages are on their way back
         sequence->planned = false;
-        const bool by_model = sequence->need() == DraftNeed::pass;
+        const bool by_model = sequence->who().need == DraftNeed::pass;
         if (by_model && !slots_->map(*sequence->slot, ModelRole::draft, end).ok()) continue;
         slots_->tell(*sequence);
         slots_->tell_plan(*sequence);
         form.model_drafts |= by_model;
         add_to_round(form, sequence->request);
         batch.push_back(sequence->slot->number);
-        entries.push_back({sequence->id, sequence->epoch, sequence->choice, sequence->target_len});
+        entries.push_back({sequence->id, sequence->epoch, sequence->choice, sequence->target_len, sequence->who().fills_draft_cache});
         sequence->unread_rounds += 1;
         sequence->unread_rows += form.n_nodes();
-        sequence->unread_undrafted += by_model ? 0 : 1;
+        sequence->unread_undrafted += sequence->who().fills_draft_cache ? 0 : 1;
         sequence->last_turn = turns_->last_number() + 1;
         if (sequence->first_round_ns == 0) sequence->first_round_ns = now_ns();
     }

@@ -74,7 +74,7 @@ class TreeTest : public GpuTest {
         return *library_;
     }
     // All before the last token, as a text that is being generated.
-    void read(ForwardRig& rig, const std::vector<uint32_t>& text) {
+    void read_text(ForwardRig& rig, const std::vector<uint32_t>& text) {
         rig.clear();
         std::vector<gpu::Row> rows;
         for (uint32_t i = 0; i + 1 < text.size(); ++i) rows.push_back(plain_row(text[i], 0, i));
@@ -96,14 +96,9 @@ class TreeTest : public GpuTest {
             record_pick(with, partials.view(), choices.view(), n, kVocab, shape.cuts);
             with.cmd.barrier();
         });
-        found.cuts = gpu_contents<gpu::Cut>(cuts, n);
-        found.choices = gpu_contents<gpu::VocabChoice>(choices, n);
+        found.cuts = read<gpu::Cut>(cuts, n);
+        found.choices = read<gpu::VocabChoice>(choices, n);
         return found;
-    }
-    template <typename T> static std::vector<T> gpu_contents(const Buffer& buffer, size_t n) {
-        std::vector<T> out(n);
-        std::memcpy(out.data(), buffer.mapped(), n * sizeof(T));
-        return out;
     }
     std::vector<uint32_t> text_of(uint32_t node) const {
         std::vector<uint32_t> path;
@@ -115,12 +110,12 @@ class TreeTest : public GpuTest {
     // Nodes whose choice, cut or logits are not those of their own text as a plain row.
     std::vector<uint32_t> strays(KernelLibrary& library_of_tree) {
         auto r = rig(library());
-        read(*r, known_);
+        read_text(*r, known_);
         const Found tree = choose(*r, library_of_tree, tree_rows(nodes_, kKnown - 1), known_);
         std::vector<uint32_t> out;
         for (uint32_t i = 0; i < nodes_.size(); ++i) {
             const std::vector<uint32_t> text = text_of(i);
-            read(*r, text);
+            read_text(*r, text);
             const Found alone = choose(*r, library(), {plain_row(text.back(), 0, static_cast<uint32_t>(text.size()) - 1)}, text);
             const bool same = same_bits({&tree.logits[i * kVocab], kVocab}, alone.logits) && std::memcmp(&tree.cuts[i], &alone.cuts[0], sizeof(gpu::Cut)) == 0 &&
                               std::memcmp(&tree.choices[i], &alone.choices[0], sizeof(gpu::VocabChoice)) == 0;
@@ -161,7 +156,7 @@ TEST_F(TreeTest, planted_faults_are_caught) {
 
 TEST_P(Tree, nodes_agree_with_the_double_reference) {
     auto r = rig(library());
-    read(*r, known_);
+    read_text(*r, known_);
     const Found found = choose(*r, library(), tree_rows(nodes_, kKnown - 1), known_);
     reference::ReferenceLlama reference = reference_model(model_, cache_ == DType::f16);
     const reference::Transforms transforms = {double(settings_.repeat_penalty), double(settings_.presence_penalty), double(settings_.frequency_penalty), {}};
@@ -202,12 +197,12 @@ TEST_P(Tree, a_chain_given_as_parents_is_the_chain_of_a_round) {
     run([&](Recorder& to) {
         record_rows(to, {batch.view(), states.view(), history.view(), slots.view(), made.view(), draft.view(), counts.view()}, {1, kDraftLen, kKnown, 1, 1, false, 0});
     });
-    const std::vector<gpu::Row> by_round = gpu_contents<gpu::Row>(made, kDraftLen + 1), by_parents = tree_rows(chain, kKnown - 1);
+    const std::vector<gpu::Row> by_round = read<gpu::Row>(made, kDraftLen + 1), by_parents = tree_rows(chain, kKnown - 1);
     EXPECT_EQ(std::memcmp(by_round.data(), by_parents.data(), by_round.size() * sizeof(gpu::Row)), 0);
     auto r = rig(library());
-    read(*r, known_);
+    read_text(*r, known_);
     const Found one = choose(*r, library(), by_round, known_);
-    read(*r, known_);
+    read_text(*r, known_);
     const Found other = choose(*r, library(), by_parents, known_);
     EXPECT_TRUE(same_bits(one.logits, other.logits));
     EXPECT_EQ(std::memcmp(one.choices.data(), other.choices.data(), one.choices.size() * sizeof(gpu::VocabChoice)), 0);

@@ -157,7 +157,6 @@ TEST(Lifecycle, forks_continue_apart_and_share_pages) {
 TEST(Lifecycle, a_forks_copies_are_timed_for_a_trace) {
     auto engine = make_engine(pair(2, 160));
     ASSERT_TRUE(engine);
-    if (engine->device().caps.timestamp_period_ns == 0) GTEST_SKIP() << "the device has no timestamps";
     uint32_t n_turns = 0, n_stages = 0;
     set_trace(*engine, [&](const TraceEvent& event) {
         if (std::string_view(event.name) == "fork") (event.is_stage ? n_stages : n_turns) += 1;
@@ -168,7 +167,7 @@ TEST(Lifecycle, a_forks_copies_are_timed_for_a_trace) {
     ASSERT_TRUE(engine->fork_sequence(source.value(), fork.request()).ok());
     drive(*engine);
     EXPECT_EQ(n_turns, 1u);
-    EXPECT_EQ(n_stages, 1u);
+    EXPECT_EQ(n_stages, engine->device().caps.timestamp_period_ns == 0 ? 0u : 1u);
 }
 
 // The source may go before its forks were copied, whether its prompt was read or not.

@@ -18,6 +18,7 @@ TEST(DrafterTable, every_row_lies_at_its_own_place) {
     for (size_t i = 0; i < table.rows.size(); ++i) {
         EXPECT_EQ(table.rows[i].drafter, static_cast<Drafter>(i));
         EXPECT_EQ(table.rows[i].fills_draft_cache, table.rows[i].need == DraftNeed::pass);
+        EXPECT_EQ(table.rows[i].one_hot, table.rows[i].need == DraftNeed::search || table.rows[i].need == DraftNeed::host); // as rows.comp has it
         names.insert(table.rows[i].name);
     }
     EXPECT_EQ(names.size(), table.rows.size());
@@ -29,6 +30,7 @@ TEST(DrafterTable, every_row_lies_at_its_own_place) {
         EXPECT_TRUE(row.proposer == Drafter::none || table.searches(row) || table.asks(row)) << row.name;
     }
     EXPECT_EQ(table.find(static_cast<DrafterChoice>(99)), nullptr);
+    for (uint32_t unknown : {6u, kMostDrafters - 1, ~0u}) EXPECT_STREQ(table.of(static_cast<Drafter>(unknown)).name, "none") << "as a damaged record may have it";
 }
 
 EngineDesc with_repeat(EngineDesc desc) {

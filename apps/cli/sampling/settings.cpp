@@ -45,7 +45,7 @@ std::span<const auspex_drafter_info> drafters() {
 }
 
 const auspex_drafter_info& drafter_info(auspex_drafter drafter) {
-    static const auspex_drafter_info unknown = {drafter, "?", "", 0, 0, 0, 0, 0};
+    static const auspex_drafter_info unknown = {AUSPEX_DRAFTER_MAX_ENUM, "?", "", 0, 0, 0, 0, ~0u};
     const auto found = std::find_if(drafters().begin(), drafters().end(), [&](const auspex_drafter_info& row) { return row.drafter == drafter; });
     return found == drafters().end() ? unknown : *found;
 }

@@ -33,7 +33,7 @@ void Slots::give_back(Slot& slot, uint64_t turn) {
 Status Slots::lend(ModelRole of, uint32_t n_rows, const Use& use) {
     Slot& slot = take();
     std::vector<PageChange> pages;
-    Status status = slot.pages[static_cast<size_t>(of)].grow(n_rows, pages);
+    Status status = slot.pages_of(of).grow(n_rows, pages);
     if (status.ok()) status = use(slot.number, pages);
     else status = {Code::capacity, std::to_string(n_rows) + " tokens were to be evaluated, and the cache has fewer free pages than they need; destroy a sequence"};
     give_back(slot, 0);
@@ -43,7 +43,7 @@ Status Slots::lend(ModelRole of, uint32_t n_rows, const Use& use) {
 
 Status Slots::map(Slot& slot, ModelRole of, uint32_t n_rows) {
     std::vector<PageChange> changes;
-    AUSPEX_TRY(slot.pages[static_cast<size_t>(of)].grow(std::min(n_rows, models_.of(of)->cache().shape().max_rows), changes));
+    AUSPEX_TRY(slot.pages_of(of).grow(std::min(n_rows, models_.of(of)->cache().shape().max_rows), changes));
     writer_.pages(of, slot.number, changes);
     return ok_status();
 }
@@ -56,7 +56,7 @@ Status Slots::share(const Slot& from, Slot& to, ModelRole of, uint32_t n_rows, s
     if (n_rows == 0) return ok_status();
     std::vector<PageChange> changes;
     std::vector<PageCopy> pages;
-    AUSPEX_TRY(to.pages[static_cast<size_t>(of)].share(from.pages[static_cast<size_t>(of)], n_rows, changes, pages));
+    AUSPEX_TRY(to.pages_of(of).share(from.pages_of(of), n_rows, changes, pages));
     writer_.pages(of, to.number, changes);
     for (const PageCopy& copy : pages) copies.push_back({of, copy});
     return ok_status();

@@ -14,6 +14,9 @@ struct Slot {
     bool is_told = false; // of the sequence, as of its last part; then also
     Drafter drafter = Drafter::none; // of the next round
     uint32_t draft_len = 0;
+
+    PageList& pages_of(ModelRole role) { return pages[static_cast<size_t>(role)]; }
+    const PageList& pages_of(ModelRole role) const { return pages[static_cast<size_t>(role)]; }
 };
 
 struct CacheCopy { // of a page

@@ -30,6 +30,7 @@ struct TurnEntry {
     uint32_t epoch;    // of the sequence
     DraftChoice choice; // whose drafts it was to have
     uint32_t text_len;  // tokens before the round, but for what rounds under way add
+    bool fills_draft_cache; // as its drafter's row has it
 };
 
 struct Turn {
