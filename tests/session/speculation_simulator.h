@@ -71,7 +71,7 @@ struct Decoded {
     std::vector<RoundPlan> plans = {};
     std::vector<DraftChoice> choices = {};
     std::vector<uint32_t> planned_at = {}; // tokens there when each round was planned
-    SpeculationPolicy::Summary summary;
+    SpeculationSummary summary;
     double draft_rows_replayed = 0;
     double speed() const { return plain_ms / ms; } // 1: as fast as plain decoding
 };
@@ -136,7 +136,7 @@ class Machine {
         if (unread) read(engine, state, *unread);
         run.tokens = at;
         run.plain_ms *= static_cast<double>(at) / run.rounds; // plain rounds at the speed the machine had meanwhile
-        run.summary = engine.policy.summary(state);
+        run.summary = summary_of(state, engine.costs);
         return run;
     }
 
