@@ -1,10 +1,8 @@
-// Builds an engine from its description and checks what callers ask of it.
+// Builds an engine from its description, and hands what callers ask to the parts that do it.
 #include "session/engine.h"
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
-#include <set>
 
 namespace auspex {
 
@@ -186,6 +184,7 @@ Result<MemoryPlan> Engine::build(const EngineDesc& desc, const OpenedModels& mod
     const uint32_t draft_context = models.draft ? std::min(max_context_, models.draft->config().max_position) : 0;
     max_sequences_ = desc.max_sequences;
     max_draft_len_ = desc.max_draft_len;
+    checks_ = RequestChecks(drafters_, {target.vocab_size, max_context_, max_draft_len_, models.draft != nullptr, tokenizer_ != nullptr});
 
     memory_ = std::make_unique<MemoryPool>(*device_, rehearse);
     AUSPEX_TRY_ASSIGN(uploader, Uploader::create(*device_, *memory_));
@@ -235,12 +234,6 @@ Result<MemoryPlan> Engine::build(const EngineDesc& desc, const OpenedModels& mod
     return plan;
 }
 
-namespace {
-Status no_tokenizer() {
-    return {Code::unsupported, "this engine's model is synthetic and has no tokenizer; give the prompt as token ids"};
-}
-} // namespace
-
 Result<std::vector<uint32_t>> Engine::tokenize(std::string_view text, bool add_bos) const {
     if (!tokenizer_) return no_tokenizer();
     AUSPEX_TRY_ASSIGN(tokens, tokenizer_->encode(text));
@@ -248,80 +241,20 @@ Result<std::vector<uint32_t>> Engine::tokenize(std::string_view text, bool add_b
     return tokens;
 }
 
-Status Engine::check_tokens(std::span<const uint32_t> tokens) const {
-    for (size_t i = 0; i < tokens.size(); ++i)
-        if (tokens[i] >= target_->config().vocab_size)
-            return {Code::invalid_argument, "prompt token " + std::to_string(i) + " is " + std::to_string(tokens[i]) +
-                                                ", expected an id below the vocabulary's " + std::to_string(target_->config().vocab_size)};
-    return ok_status();
-}
-
-Status Engine::check_sampling(const SamplingParams& sampling) const {
-    auto wrong = [](const char* name, float found, const char* expected) {
-        return Status(Code::invalid_argument, std::string(name) + " is " + std::to_string(found) + ", expected " + expected);
-    };
-    if (!(sampling.temperature >= 0) || !std::isfinite(sampling.temperature)) return wrong("temperature", sampling.temperature, "a number of at least 0");
-    // Below this, 1 / temperature times a logit leaves the range of f32.
-    if (sampling.temperature > 0 && sampling.temperature < 1e-4f) return wrong("temperature", sampling.temperature, "0 or at least 0.0001");
-    if (!(sampling.repeat_penalty >= 0.01f && sampling.repeat_penalty <= 100)) return wrong("repeat_penalty", sampling.repeat_penalty, "0.01 to 100");
-    if (!(std::abs(sampling.presence_penalty) <= 100)) return wrong("presence_penalty", sampling.presence_penalty, "-100 to 100");
-    if (!(std::abs(sampling.frequency_penalty) <= 100)) return wrong("frequency_penalty", sampling.frequency_penalty, "-100 to 100");
-    if (!(sampling.top_p >= 0 && sampling.top_p <= 1)) return wrong("top_p", sampling.top_p, "0 to 1");
-    if (!(sampling.min_p >= 0 && sampling.min_p <= 1)) return wrong("min_p", sampling.min_p, "0 to 1");
-    if (!(sampling.lenience > 0 && sampling.lenience <= 1)) return wrong("lenience", sampling.lenience, "more than 0, at most 1");
-    if (sampling.lenience < 1 && sampling.acceptance == AcceptanceRule::coupled && sampling.temperature > 0)
-        return {Code::invalid_argument, "lenience and coupled acceptance were both asked for; expected one of them: coupled text is the plain text"};
-    if (!(sampling.simulated_alpha >= 0 && sampling.simulated_alpha <= 1)) return wrong("the simulated acceptance's alpha", sampling.simulated_alpha, "0 to 1");
-    if (sampling.acceptance == AcceptanceRule::simulated && sampling.lenience < 1)
-        return {Code::invalid_argument, "lenience and a simulated acceptance were both asked for, expected one of them"};
-    if (sampling.biases.size() > gpu::kMaxBiases)
-        return {Code::invalid_argument, std::to_string(sampling.biases.size()) + " token biases were given, expected at most " + std::to_string(gpu::kMaxBiases)};
-    std::set<uint32_t> seen;
-    size_t n_banned = 0;
-    for (const TokenBias& bias : sampling.biases) {
-        if (bias.token >= target_->config().vocab_size)
-            return {Code::invalid_argument, "the biased token " + std::to_string(bias.token) + " is not in the vocabulary, expected an id below " + std::to_string(target_->config().vocab_size)};
-        if (!seen.insert(bias.token).second) return {Code::invalid_argument, "token " + std::to_string(bias.token) + " has two biases, expected one"};
-        if (std::isnan(bias.bias) || bias.bias > 1e6f || (bias.bias < -1e6f && std::isfinite(bias.bias)))
-            return wrong("a token's bias", bias.bias, "-1000000 to 1000000, or minus infinity to ban it");
-        n_banned += std::isfinite(bias.bias) ? 0 : 1;
-    }
-    if (n_banned == target_->config().vocab_size) return {Code::invalid_argument, "every token is banned, expected at least one that may be said"};
-    return ok_status();
-}
-
 Status Engine::check_request(SequenceRequest& request) const {
     if (device_->lost()) return device_->lost_status();
-    if (request.draft_len > max_draft_len_ && request.draft_len != kAutoDraftLen)
-        return {Code::invalid_argument, "draft_len is " + std::to_string(request.draft_len) + ", expected at most max_draft_len " + std::to_string(max_draft_len_)};
-    AUSPEX_TRY(check_sampling(request.sampling));
-    request.drafters = &drafters_;
-    if (!drafters_.find(request.drafter)) return {Code::invalid_argument, "drafter is " + std::to_string(static_cast<uint32_t>(request.drafter)) + ", expected one of auspex_drafter"};
-    if (!draft_) request.drafter = request.who().without_model;
-    const bool asks_caller = request.asks() && !drafters_.of(request.who().proposer).ask;
-    if (asks_caller != bool(request.host_drafter))
-        return {Code::invalid_argument, request.host_drafter ? "a host's drafter was given, expected the drafter to be chosen as host"
-                                                             : "the drafter is the host's, expected a callback"};
-    if (request.ngram_max < 2 || request.ngram_max > gpu::kMaxPath)
-        return {Code::invalid_argument, "ngram_max is " + std::to_string(request.ngram_max) + ", expected 2 to " + std::to_string(gpu::kMaxPath)};
-    if (std::any_of(request.stop_texts.begin(), request.stop_texts.end(), [](const std::string& text) { return text.empty(); }))
-        return {Code::invalid_argument, "a stop text is empty, expected at least one byte"};
-    if (!request.stop_texts.empty() && !tokenizer_) return no_tokenizer();
-    return check_tokens(request.prompt);
+    return checks_.check(request);
 }
 
 Result<uint64_t> Engine::create_sequence(SequenceRequest request) {
     AUSPEX_TRY(check_request(request));
-    if (request.prompt.empty()) return Status(Code::invalid_argument, "the prompt is empty, expected at least one token");
-    if (request.prompt.size() >= max_context_)
-        return Status(Code::capacity, "the prompt has " + std::to_string(request.prompt.size()) + " tokens, which leaves no room in the context of " +
-                                          std::to_string(max_context_) + "; shorten it or raise the context");
+    AUSPEX_TRY(checks_.check_new(request));
     return admission_->create(std::move(request), tokenizer_.get());
 }
 
 Result<uint64_t> Engine::fork_sequence(uint64_t source, SequenceRequest request) {
     AUSPEX_TRY(check_request(request));
-    if (!request.prompt.empty()) return Status(Code::invalid_argument, "a fork takes its source's tokens; its own prompt must be empty");
+    AUSPEX_TRY(checks_.check_fork(request));
     return admission_->fork(source, std::move(request), tokenizer_.get());
 }
 
@@ -331,7 +264,6 @@ Status Engine::append_sequence(uint64_t id, SequenceRequest request) {
 }
 
 Status Engine::prepare(SequenceRequest request) {
-    if (device_->lost()) return device_->lost_status();
     AUSPEX_TRY(check_request(request));
     AUSPEX_TRY(scheduler_->prepare(request));
     kernels_->save_cache();
@@ -345,16 +277,7 @@ Result<std::vector<uint32_t>> Engine::encode_chat(ChatRequest request) const {
 
 Result<PassTimes> Engine::measure_pass(const PassRequest& request) {
     if (device_->lost()) return device_->lost_status();
-    if (request.of == ModelRole::draft && !draft_) return Status(Code::invalid_argument, "a pass of the draft was asked for, expected an engine with a draft model");
-    const LlamaModel& model = request.of == ModelRole::draft ? *draft_ : *target_;
-    if (request.n_rows == 0 || request.n_rows > model.max_rows())
-        return Status(Code::invalid_argument, "n_rows is " + std::to_string(request.n_rows) + ", expected 1 to " + std::to_string(model.max_rows()));
-    const uint32_t context = model.cache().shape().max_rows;
-    if (request.depth >= context || request.n_rows > context - request.depth)
-        return Status(Code::capacity, std::to_string(request.n_rows) + " rows behind " + std::to_string(request.depth) +
-                                          " were to be measured, expected at most the context of " + std::to_string(context));
-    if (request.repetitions == 0 || request.repetitions > 1000)
-        return Status(Code::invalid_argument, "repetitions is " + std::to_string(request.repetitions) + ", expected 1 to 1000");
+    AUSPEX_TRY(check_pass(request, RoundModels{*target_, draft_.get()}.of(request.of)));
     PassTimes times;
     AUSPEX_TRY(scheduler_->with_free_slot(request.depth + request.n_rows, [&](uint32_t slot, std::span<const PageChange> pages) {
         PassMeter meter(*device_, *kernels_, {*target_, draft_.get()}, buffers_, slot);
@@ -367,18 +290,14 @@ Result<PassTimes> Engine::measure_pass(const PassRequest& request) {
 
 Result<CopySpeed> Engine::measure_copy(uint32_t repetitions) {
     if (device_->lost()) return device_->lost_status();
-    if (repetitions == 0 || repetitions > 1000)
-        return Status(Code::invalid_argument, "repetitions is " + std::to_string(repetitions) + ", expected 1 to 1000");
+    AUSPEX_TRY(check_repetitions(repetitions));
     AUSPEX_TRY(scheduler_->drain());
     return auspex::measure_copy(*device_, *kernels_, repetitions);
 }
 
 Status Engine::score(std::span<const uint32_t> tokens, const Scorer::EachRow& each_row, uint32_t chunk) {
     if (device_->lost()) return device_->lost_status();
-    if (tokens.empty()) return {Code::invalid_argument, "there are no tokens to score, expected at least one"};
-    AUSPEX_TRY(check_tokens(tokens));
-    if (tokens.size() > max_context_)
-        return {Code::capacity, std::to_string(tokens.size()) + " tokens were to be scored, expected at most the context of " + std::to_string(max_context_)};
+    AUSPEX_TRY(checks_.check_scored(tokens));
     return scheduler_->with_free_slot(static_cast<uint32_t>(tokens.size()), [&](uint32_t slot, std::span<const PageChange> pages) {
         Scorer scorer(*device_, *kernels_, {*target_, draft_.get()}, buffers_, slot, [&](uint32_t n_rows) { return scheduler_->slices_of_pass(n_rows); });
         return scorer.run(tokens, pages, chunk, each_row);

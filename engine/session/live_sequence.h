@@ -1,46 +1,16 @@
 // One sequence as the host knows it: what was asked, the tokens read so far, what is under way, and its output queues.
 #pragma once
 
-#include "draft/drafters.h"
+#include "session/request.h"
 #include "session/speculation/policy.h"
 #include "tokens/text_stream.h"
 
 #include <deque>
-#include <functional>
 #include <optional>
-#include <span>
-#include <string>
-#include <vector>
 
 namespace auspex {
 
 struct Slot; // session/slots/slots.h
-
-constexpr uint32_t kHoldTokens = 0xffffffffu; // max_tokens of a sequence that only reads its prompt
-
-struct SequenceRequest {
-    std::vector<uint32_t> prompt; // at least one token; unused by forks
-    uint32_t max_tokens = 0;      // 0: until the context is full; kHoldTokens: read the prompt only
-    SamplingParams sampling;
-    uint32_t draft_len = 0;       // kAutoDraftLen: chosen each round
-    bool ignore_eos = false;
-    DrafterChoice drafter = DrafterChoice::model;
-    uint32_t ngram_max = 4;       // tokens of the longest n-gram looked for
-    HostDrafter host_drafter = {}; // of drafters that ask the host
-    std::vector<std::string> stop_texts = {}; // each ends the answer and is no part of it
-
-    const Drafters* drafters = &Drafters::built_in(); // the engine's
-
-    const DrafterChoiceRow& who() const { return *drafters->find(drafter); }
-    // Whether passes of a model may draft at all; and if there were drafts to be asked for.
-    bool may_use_model() const { return draft_len > 0 && names_model(); }
-    bool names_model() const { return drafters->passes(who()); }
-    // Whether the history is searched for drafts, and whether somebody is asked.
-    bool searches() const { return draft_len > 0 && drafters->searches(who()); }
-    bool asks() const { return drafters->asks(who()); }
-    // Whether drafts may come that cost no pass.
-    bool may_use_proposals() const { return searches() || asks(); }
-};
 
 struct OutputToken {
     uint32_t id;

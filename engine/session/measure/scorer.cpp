@@ -1,5 +1,5 @@
 // One recording of a chunk, replayed; the host reads the logits between two replays.
-#include "session/scorer.h"
+#include "session/measure/scorer.h"
 
 #include "prefill/prefill.h"
 #include "session/slots/command_writer.h"
