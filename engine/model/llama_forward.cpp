@@ -55,18 +55,15 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::create(Device& device, MemoryPoo
     std::unique_ptr<LlamaModel> model(new LlamaModel());
     model->weights_ = std::move(weights);
     const LlamaConfig& c = model->config();
-    AUSPEX_TRY_ASSIGN(made_cache, KvCache::create(device, memory, uploader, cache));
-    model->cache_ = std::move(made_cache);
+    AUSPEX_TRY_SET(model->cache_, KvCache::create(device, memory, uploader, cache));
     model->max_splits_ = ceil_div(cache.max_rows, tuning.attention_split);
     Activations& a = model->activations_;
     a.max_rows = max_rows;
     auto make = [&](Buffer& buffer, uint64_t row_floats) -> Status {
-        AUSPEX_TRY_ASSIGN(made, memory.create(max_rows * row_floats * 4, MemoryUse::device));
-        if (made.size() > device.caps.max_storage_buffer_range)
+        AUSPEX_TRY_SET(buffer, memory.create(max_rows * row_floats * 4, MemoryUse::device));
+        if (buffer.size() > device.caps.max_storage_buffer_range)
             return {Code::unsupported, "activations of " + std::to_string(max_rows) + " rows exceed the device's storage buffer range"};
-        AUSPEX_TRY(uploader.zero_and_wait(made.view()));
-        buffer = std::move(made);
-        return ok_status();
+        return uploader.zero_and_wait(buffer.view());
     };
     AUSPEX_TRY(make(a.x, padded_width(c.hidden_size)));
     AUSPEX_TRY(make(a.normed, padded_width(c.hidden_size)));
@@ -80,9 +77,8 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::create(Device& device, MemoryPoo
     if (const uint64_t bytes = halves_bytes_per_row(c, tuning)) AUSPEX_TRY(make(a.halves, bytes / 4));
 
     std::vector<float> table = make_rope_table(c, cache.max_rows);
-    AUSPEX_TRY_ASSIGN(rope_table, memory.create(table.size() * 4, MemoryUse::device));
-    AUSPEX_TRY(uploader.write_and_wait(rope_table, std::as_bytes(std::span(table))));
-    model->rope_table_ = std::move(rope_table);
+    AUSPEX_TRY_SET(model->rope_table_, memory.create(table.size() * 4, MemoryUse::device));
+    AUSPEX_TRY(uploader.write_and_wait(model->rope_table_, std::as_bytes(std::span(table))));
     return model;
 }
 

@@ -39,21 +39,14 @@ uint32_t choose_replay_rows(const DeviceCaps& caps, const Tuning& tuning, uint64
 Result<std::unique_ptr<Engine>> Engine::open(const EngineDesc& desc, OpenedModels& models, const Logger& log) {
     std::unique_ptr<Engine> engine(new Engine());
     engine->log_ = log;
-    AUSPEX_TRY_ASSIGN(opened, open_models({desc.target_path, desc.target_synthetic, desc.target_type}, {desc.draft_path, desc.draft_synthetic, desc.draft_type}));
-    models = std::move(opened);
+    AUSPEX_TRY_SET(models, open_models({desc.target_path, desc.target_synthetic, desc.target_type}, {desc.draft_path, desc.draft_synthetic, desc.draft_type}));
     engine->target_name_ = models.target->name();
     engine->tokenizer_ = std::move(models.tokenizer);
     engine->end_ids_ = std::move(models.end_ids);
     if (engine->end_ids_.size() > gpu::kMaxStopIds)
         return Status(Code::unsupported, engine->target_name_ + ": " + std::to_string(engine->end_ids_.size()) +
                                              " end tokens are named, expected at most " + std::to_string(gpu::kMaxStopIds));
-    if (desc.borrowed) {
-        AUSPEX_TRY_ASSIGN(device, Device::adopt(*desc.borrowed, log));
-        engine->device_ = std::move(device);
-    } else {
-        AUSPEX_TRY_ASSIGN(device, Device::create(desc.device, log));
-        engine->device_ = std::move(device);
-    }
+    AUSPEX_TRY_SET(engine->device_, desc.borrowed ? Device::adopt(*desc.borrowed, log) : Device::create(desc.device, log));
     if (desc.adjust_caps) desc.adjust_caps(engine->device_->caps);
     Tuning tuning = choose_tuning(engine->device_->caps, desc.cache_dtype);
     if (desc.adjust_tuning) desc.adjust_tuning(tuning);
@@ -63,11 +56,10 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineDesc& desc, OpenedModel
 }
 
 Status Engine::make_kernels(const EngineDesc& desc, const Tuning& tuning) {
-    AUSPEX_TRY_ASSIGN(kernels, KernelLibrary::create(*device_, tuning, desc.cache_folder));
-    kernels->use_threads(desc.compile_threads);
-    kernels->use_background_threads(desc.background_threads);
-    if (desc.adjust_kernels) desc.adjust_kernels(*kernels);
-    kernels_ = std::move(kernels);
+    AUSPEX_TRY_SET(kernels_, KernelLibrary::create(*device_, tuning, desc.cache_folder));
+    kernels_->use_threads(desc.compile_threads);
+    kernels_->use_background_threads(desc.background_threads);
+    if (desc.adjust_kernels) desc.adjust_kernels(*kernels_);
     return ok_status();
 }
 
@@ -102,8 +94,7 @@ Result<std::unique_ptr<Engine>> Engine::create(const EngineDesc& desc, const Log
     AUSPEX_TRY_ASSIGN(engine, open(desc, models, log));
     AUSPEX_TRY(engine->check_fits(desc, models));
     AUSPEX_TRY(engine->tune_kernels(desc, models));
-    AUSPEX_TRY_ASSIGN(plan, engine->build(desc, models, false));
-    engine->plan_ = plan;
+    AUSPEX_TRY_SET(engine->plan_, engine->build(desc, models, false));
     engine->open_store(desc, models);
     return engine;
 }
@@ -163,8 +154,7 @@ Status Engine::load_model(const EngineDesc& desc, const Checkpoint& checkpoint, 
                         .max_rows = max_context,
                         .page_size = kPageSize,
                         .n_pages = static_cast<uint32_t>(desc.cache_tokens == 0 ? pages_of_all : std::min(pages_of_all, ceil_div(desc.cache_tokens, uint64_t{kPageSize})))};
-    AUSPEX_TRY_ASSIGN(made, LlamaModel::create(*device_, *memory_, uploader, tuning(), std::move(loaded).value(), cache, max_rows));
-    model = std::move(made);
+    AUSPEX_TRY_SET(model, LlamaModel::create(*device_, *memory_, uploader, tuning(), std::move(loaded).value(), cache, max_rows));
     return ok_status();
 }
 
@@ -199,14 +189,12 @@ Result<MemoryPlan> Engine::build(const EngineDesc& desc, const OpenedModels& mod
     const uint32_t replay_rows = choose_replay_rows(device_->caps, tuning(), row_bytes);
     AUSPEX_TRY(load_model(desc, *models.target, *uploader, max_context_, std::max(batch * (max_draft_len_ + 1), replay_rows), {0.0f, target_part}, target_));
     if (models.draft) AUSPEX_TRY(load_model(desc, *models.draft, *uploader, draft_context, std::max(2 * batch, replay_rows), {target_part, 1.0f}, draft_));
-    AUSPEX_TRY_ASSIGN(buffers, RoundBuffers::create(*memory_, *uploader, max_sequences_, max_context_, batch, max_draft_len_, target.vocab_size,
-                                                     models.draft ? models.draft->config().vocab_size : 0));
-    buffers_ = std::move(buffers);
+    AUSPEX_TRY_SET(buffers_, RoundBuffers::create(*memory_, *uploader, max_sequences_, max_context_, batch, max_draft_len_, target.vocab_size,
+                                                   models.draft ? models.draft->config().vocab_size : 0));
 
     const uint32_t max_commands = max_context_ + kCommandSlack;
     RoundModels round_models = {*target_, draft_.get()};
-    AUSPEX_TRY_ASSIGN(turns, TurnQueue::create(*device_, *memory_, *uploader, *kernels_, round_models, buffers_, {batch, replay_rows, max_commands, desc.max_submission_ms}));
-    turns_ = std::move(turns);
+    AUSPEX_TRY_SET(turns_, TurnQueue::create(*device_, *memory_, *uploader, *kernels_, round_models, buffers_, {batch, replay_rows, max_commands, desc.max_submission_ms}));
     const CostPrior prior = {.target_bytes = target_->weights().bytes(),
                              .draft_bytes = draft_ ? draft_->weights().bytes() : 0,
                              .target_stages = stages_per_layer(tuning()) * target.n_layers,
@@ -281,8 +269,7 @@ Result<PassTimes> Engine::measure_pass(const PassRequest& request) {
     PassTimes times;
     AUSPEX_TRY(scheduler_->with_free_slot(request.depth + request.n_rows, [&](uint32_t slot, std::span<const PageChange> pages) {
         PassMeter meter(*device_, *kernels_, {*target_, draft_.get()}, buffers_, slot);
-        AUSPEX_TRY_ASSIGN(measured, meter.measure(request, pages));
-        times = std::move(measured);
+        AUSPEX_TRY_SET(times, meter.measure(request, pages));
         return ok_status();
     }, request.of));
     return times;

@@ -9,8 +9,7 @@ namespace auspex {
 
 Result<std::unique_ptr<Uploader>> Uploader::create(Device& device, MemoryPool& memory) {
     std::unique_ptr<Uploader> uploader(new Uploader(device));
-    AUSPEX_TRY_ASSIGN(staging, memory.create(kStagingBytes, MemoryUse::upload));
-    uploader->staging_ = std::move(staging);
+    AUSPEX_TRY_SET(uploader->staging_, memory.create(kStagingBytes, MemoryUse::upload));
     uploader->rehearse_ = memory.rehearses();
     VkFenceCreateInfo info = {VK_STRUCTURE_TYPE_FENCE_CREATE_INFO, nullptr, 0};
     AUSPEX_VK_MAKE(device, uploader->fence_, CreateFence(device.handle, &info, nullptr, &uploader->fence_));
@@ -65,6 +64,12 @@ Status Uploader::make_and_wait(uint64_t bytes, const std::function<void(Recordin
     uploaded_bytes_ += bytes;
     if (progress) progress(uploaded_bytes_);
     return ok_status();
+}
+
+Result<Buffer> create_zeroed(MemoryPool& memory, Uploader& uploader, uint64_t bytes) {
+    AUSPEX_TRY_ASSIGN(made, memory.create(bytes, MemoryUse::device));
+    AUSPEX_TRY(uploader.zero_and_wait(made.view()));
+    return made;
 }
 
 Result<Tensor> create_tensor(Device& device, MemoryPool& memory, DType dtype, uint32_t rows, uint32_t cols, bool tile) {

@@ -42,6 +42,9 @@ class Uploader {
     uint64_t uploaded_bytes_ = 0;
 };
 
+// A buffer of zeros.
+Result<Buffer> create_zeroed(MemoryPool& memory, Uploader& uploader, uint64_t bytes);
+
 // An empty tensor, cut into shards that fit one binding. tile: in tiles if its shape allows it.
 Result<Tensor> create_tensor(Device& device, MemoryPool& memory, DType dtype, uint32_t rows, uint32_t cols, bool tile);
 

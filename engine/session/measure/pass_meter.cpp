@@ -65,13 +65,11 @@ Status PassMeter::prepare(const PassRequest& request, std::span<const PageChange
     if (bests_bytes > device_->caps.max_storage_buffer_range)
         return {Code::unsupported, std::to_string(n) + " rows of the vocabulary exceed the device's storage buffer range"};
     auto make = [&](Buffer& buffer, uint64_t bytes, MemoryUse use) -> Status {
-        AUSPEX_TRY_ASSIGN(made, memory_.create(bytes, use));
-        if (made.mapped()) std::memset(made.mapped(), 0, made.size());
-        buffer = std::move(made);
+        AUSPEX_TRY_SET(buffer, memory_.create(bytes, use));
+        if (buffer.mapped()) std::memset(buffer.mapped(), 0, buffer.size());
         return ok_status();
     };
-    AUSPEX_TRY_ASSIGN(turn, TurnBuffers::create(memory_, {.max_commands = static_cast<uint32_t>(pages.size()) + request.depth + n, .max_list = n}));
-    turn_ = std::move(turn);
+    AUSPEX_TRY_SET(turn_, TurnBuffers::create(memory_, {.max_commands = static_cast<uint32_t>(pages.size()) + request.depth + n, .max_list = n}));
     AUSPEX_TRY(make(rows_, n * sizeof(gpu::Row), MemoryUse::device));
     AUSPEX_TRY(make(counts_, 12, MemoryUse::device));
     AUSPEX_TRY(make(bests_, bests_bytes, MemoryUse::device));

@@ -18,11 +18,9 @@ Status Scorer::prepare(uint32_t chunk, uint32_t max_commands) {
     const uint32_t vocab = models_.target.config().vocab_size;
     const uint64_t fitting = device_->caps.max_storage_buffer_range / (uint64_t(vocab) * 4);
     chunk_ = static_cast<uint32_t>(std::clamp<uint64_t>(chunk, 1, std::min<uint64_t>(fitting, models_.target.max_rows())));
-    AUSPEX_TRY_ASSIGN(turn, TurnBuffers::create(memory_, {.max_commands = max_commands, .max_list = chunk_}));
-    turn_ = std::move(turn);
+    AUSPEX_TRY_SET(turn_, TurnBuffers::create(memory_, {.max_commands = max_commands, .max_list = chunk_}));
     auto make = [&](Buffer& buffer, uint64_t bytes, MemoryUse use) -> Status {
-        AUSPEX_TRY_ASSIGN(made, memory_.create(bytes, use));
-        buffer = std::move(made);
+        AUSPEX_TRY_SET(buffer, memory_.create(bytes, use));
         return ok_status();
     };
     AUSPEX_TRY(make(rows_, chunk_ * sizeof(gpu::Row), MemoryUse::device));

@@ -11,18 +11,13 @@ Result<std::unique_ptr<TurnQueue>> TurnQueue::create(Device& device, MemoryPool&
     std::unique_ptr<TurnQueue> queue(new TurnQueue(device, kernels, models, buffers, sizes.max_submission_ms));
     for (uint32_t parity = 0; parity < 2; ++parity) {
         const uint64_t times_bytes = kernels.tuning().copies_times ? Recording::times_bytes(queue->most_regions(gpu::kMaxDraftLen, true)) : 0;
-        AUSPEX_TRY_ASSIGN(turn, TurnBuffers::create(memory, {.max_commands = sizes.max_commands, .max_list = sizes.max_replay_rows,
-                                                             .max_batch = sizes.max_batch, .times_bytes = times_bytes}));
-        queue->turn_buffers_[parity] = std::move(turn);
+        AUSPEX_TRY_SET(queue->turn_buffers_[parity],
+                       TurnBuffers::create(memory, {.max_commands = sizes.max_commands, .max_list = sizes.max_replay_rows, .max_batch = sizes.max_batch, .times_bytes = times_bytes}));
         VkFenceCreateInfo info = {VK_STRUCTURE_TYPE_FENCE_CREATE_INFO, nullptr, 0};
         AUSPEX_VK_MAKE(device, queue->fences_[parity], CreateFence(device.handle, &info, nullptr, &queue->fences_[parity]));
     }
-    AUSPEX_TRY_ASSIGN(rows, memory.create(sizes.max_replay_rows * sizeof(gpu::Row), MemoryUse::device));
-    AUSPEX_TRY(uploader.zero_and_wait(rows.view()));
-    queue->replay_rows_ = std::move(rows);
-    AUSPEX_TRY_ASSIGN(counts, memory.create(12, MemoryUse::device));
-    AUSPEX_TRY(uploader.zero_and_wait(counts.view()));
-    queue->replay_counts_ = std::move(counts);
+    AUSPEX_TRY_SET(queue->replay_rows_, create_zeroed(memory, uploader, sizes.max_replay_rows * sizeof(gpu::Row)));
+    AUSPEX_TRY_SET(queue->replay_counts_, create_zeroed(memory, uploader, 12));
     return queue;
 }
 
