@@ -268,8 +268,8 @@ Result<PassTimes> Engine::measure_pass(const PassRequest& request) {
     AUSPEX_TRY(check_pass(request, RoundModels{*target_, draft_.get()}.of(request.of)));
     PassTimes times;
     AUSPEX_TRY(scheduler_->with_free_slot(request.depth + request.n_rows, [&](uint32_t slot, std::span<const PageChange> pages) {
-        PassMeter meter(*device_, *kernels_, {*target_, draft_.get()}, buffers_, slot);
-        AUSPEX_TRY_SET(times, meter.measure(request, pages));
+        Errand errand(*device_, *kernels_, {*target_, draft_.get()}, buffers_, slot);
+        AUSPEX_TRY_SET(times, PassMeter(errand).measure(request, pages));
         return ok_status();
     }, request.of));
     return times;
@@ -286,7 +286,8 @@ Status Engine::score(std::span<const uint32_t> tokens, const Scorer::EachRow& ea
     if (device_->lost()) return device_->lost_status();
     AUSPEX_TRY(checks_.check_scored(tokens));
     return scheduler_->with_free_slot(static_cast<uint32_t>(tokens.size()), [&](uint32_t slot, std::span<const PageChange> pages) {
-        Scorer scorer(*device_, *kernels_, {*target_, draft_.get()}, buffers_, slot, [&](uint32_t n_rows) { return scheduler_->slices_of_pass(n_rows); });
+        Errand errand(*device_, *kernels_, {*target_, draft_.get()}, buffers_, slot);
+        Scorer scorer(errand, [&](uint32_t n_rows) { return scheduler_->slices_of_pass(n_rows); });
         return scorer.run(tokens, pages, chunk, each_row);
     });
 }

@@ -1,68 +1,33 @@
 // One recording of a chunk, replayed; the host reads the logits between two replays.
 #include "session/measure/scorer.h"
 
-#include "prefill/prefill.h"
-#include "session/slots/command_writer.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
 namespace auspex {
 
-Scorer::~Scorer() {
-    if (fence_) device_->vk.DestroyFence(device_->handle, fence_, nullptr);
-}
+Status Scorer::prepare(uint32_t chunk, size_t n_pages) {
+    const uint64_t logits_bytes = uint64_t(target().config().vocab_size) * 4; // of a row
+    const uint64_t fitting = errand_->device().caps.max_storage_buffer_range / logits_bytes;
+    chunk_ = static_cast<uint32_t>(std::clamp<uint64_t>(chunk, 1, std::min<uint64_t>(fitting, target().max_rows())));
+    AUSPEX_TRY(errand_->prepare(chunk_, n_pages));
+    AUSPEX_TRY_SET(logits_, errand_->memory().create(chunk_ * logits_bytes, MemoryUse::device));
+    AUSPEX_TRY_SET(host_logits_, errand_->memory().create(chunk_ * logits_bytes, MemoryUse::readback));
 
-Status Scorer::prepare(uint32_t chunk, uint32_t max_commands) {
-    const uint32_t vocab = models_.target.config().vocab_size;
-    const uint64_t fitting = device_->caps.max_storage_buffer_range / (uint64_t(vocab) * 4);
-    chunk_ = static_cast<uint32_t>(std::clamp<uint64_t>(chunk, 1, std::min<uint64_t>(fitting, models_.target.max_rows())));
-    AUSPEX_TRY_SET(turn_, TurnBuffers::create(memory_, {.max_commands = max_commands, .max_list = chunk_}));
-    auto make = [&](Buffer& buffer, uint64_t bytes, MemoryUse use) -> Status {
-        AUSPEX_TRY_SET(buffer, memory_.create(bytes, use));
-        return ok_status();
-    };
-    AUSPEX_TRY(make(rows_, chunk_ * sizeof(gpu::Row), MemoryUse::device));
-    AUSPEX_TRY(make(counts_, 12, MemoryUse::device));
-    AUSPEX_TRY(make(logits_, uint64_t(chunk_) * vocab * 4, MemoryUse::device));
-    AUSPEX_TRY(make(host_logits_, uint64_t(chunk_) * vocab * 4, MemoryUse::readback));
-    VkFenceCreateInfo info = {VK_STRUCTURE_TYPE_FENCE_CREATE_INFO, nullptr, 0};
-    AUSPEX_VK_MAKE(*device_, fence_, CreateFence(device_->handle, &info, nullptr, &fence_));
-
-    AUSPEX_TRY_ASSIGN(recording, Recording::create(*device_, 0));
-    Recorder to = {*recording, *kernels_};
-    const uint32_t slice_layers = models_.target.slice_layers(slices_(chunk_));
-    recording->begin_segment("score");
-    record_commands(to, models_, *buffers_, turn_);
-    record_replay(to, models_.target, {turn_.list.view(), buffers_->history.view(), rows_.view(), counts_.view()}, chunk_, PassKind::rows, chunk_, buffers_->history_stride,
-                  slice_layers);
-    if (slice_layers > 0) to.cmd.cut();
-    models_.target.record_head(to, logits_.view(), {.vocab = vocab, .n_rows = chunk_, .rows = rows_.view()});
-    recording->transfer_barrier();
-    recording->copy(logits_.view(0, uint64_t(chunk_) * vocab * 4), host_logits_.view(0, uint64_t(chunk_) * vocab * 4));
-    recording->transfer_barrier();
-    recording->end_segment();
-    AUSPEX_TRY(recording->finish());
-    recording_ = std::move(recording);
-    return ok_status();
-}
-
-Status Scorer::run_chunk(std::span<const uint32_t> tokens, uint32_t first, std::span<const PageChange> pages) {
-    CommandWriter writer(turn_.max_commands);
-    writer.pages(ModelRole::target, slot_, pages);
-    writer.history(slot_, first, tokens);
-    writer.flush(turn_);
-    std::vector<ReplayRow> rows;
-    for (uint32_t i = 0; i < tokens.size(); ++i) rows.push_back({slot_, first + i});
-    turn_.write_list(rows, chunk_);
-    const uint32_t n = recording_->n_segments();
-    for (uint32_t i = 0; i < n; ++i) {
-        const VkCommandBuffer segment = recording_->segment(i);
-        AUSPEX_TRY(device_->submit(&segment, 1, i + 1 == n ? fence_ : VK_NULL_HANDLE));
-    }
-    AUSPEX_TRY(device_->wait_until_done(fence_));
-    return device_->check(device_->vk.ResetFences(device_->handle, 1, &fence_), "vkResetFences");
+    AUSPEX_TRY_SET(recording_, Recording::create(errand_->device(), 0));
+    Recorder to = {*recording_, errand_->kernels()};
+    to.cmd.begin_segment("score");
+    const Pass pass = errand_->record_rows(to, ModelRole::target, PassKind::rows, chunk_, target().slice_layers(slices_(chunk_)));
+    target().record_embedding(to, pass);
+    target().record_layers(to, pass, 0, target().config().n_layers);
+    if (pass.slice_layers > 0) to.cmd.cut();
+    target().record_head(to, logits_.view(), {.vocab = target().config().vocab_size, .n_rows = chunk_, .rows = pass.rows});
+    to.cmd.transfer_barrier();
+    to.cmd.copy(logits_.view(0, chunk_ * logits_bytes), host_logits_.view(0, chunk_ * logits_bytes));
+    to.cmd.transfer_barrier();
+    to.cmd.end_segment();
+    return recording_->finish();
 }
 
 namespace {
@@ -78,12 +43,13 @@ Status check_logits(std::span<const float> row, size_t position) {
 } // namespace
 
 Status Scorer::run(std::span<const uint32_t> tokens, std::span<const PageChange> pages, uint32_t chunk, const EachRow& each_row) {
-    AUSPEX_TRY(prepare(chunk, std::max(chunk, 1u) + static_cast<uint32_t>(pages.size())));
-    const uint32_t vocab = models_.target.config().vocab_size;
+    AUSPEX_TRY(prepare(chunk, pages.size()));
+    const uint32_t vocab = target().config().vocab_size;
     std::vector<float> row(vocab);
     for (size_t first = 0; first < tokens.size(); first += chunk_) {
         const size_t n = std::min<size_t>(chunk_, tokens.size() - first);
-        AUSPEX_TRY(run_chunk(tokens.subspan(first, n), static_cast<uint32_t>(first), first == 0 ? pages : std::span<const PageChange>()));
+        errand_->tell(ModelRole::target, tokens.subspan(first, n), static_cast<uint32_t>(first), first == 0 ? pages : std::span<const PageChange>());
+        AUSPEX_TRY(errand_->run(*recording_, 0, recording_->n_segments(), 1));
         for (size_t i = 0; i < n; ++i) {
             std::memcpy(row.data(), host_logits_.mapped() + i * vocab * 4, vocab * 4ull);
             AUSPEX_TRY(check_logits(row, first + i));
