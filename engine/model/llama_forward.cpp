@@ -99,7 +99,7 @@ void LlamaModel::record_linear(Recorder& to, const Pass& pass, const Linear& wei
 }
 
 void LlamaModel::record_embedding(Recorder& to, const Pass& pass) const {
-    to.cmd.stage("embedding");
+    to.cmd.stage(Region::embedding);
     record_embed(to, weights_.embedding, pass.rows, pass.n_rows, activations_.x.view(), padded_width(config().hidden_size));
     to.cmd.barrier();
 }
@@ -112,7 +112,7 @@ NormedRows LlamaModel::record_norm(Recorder& to, std::span<const Tensor> weight,
     const bool in_blocks = is_quantized(weight[0].dtype);
     const bool walk_alike = std::all_of(weight.begin(), weight.end(), [&](const Tensor& part) { return is_quantized(part.dtype) == in_blocks; });
     if (!walk_alike || !to.tuning().norm_stage) return rows;
-    to.cmd.stage("norm");
+    to.cmd.stage(Region::norm);
     const NormedRows prepared = record_prenorm(to, weight[0], rows, activations_.normed.view(), activations_.norm_scales.view());
     to.cmd.barrier();
     return prepared;
@@ -139,7 +139,7 @@ void LlamaModel::record_attention_input(Recorder& to, const Pass& pass, uint32_t
     const QkvBuffers b = {a.qkv.view(), pass.rows, rope_table_.view(), cache_->page_table(), cache_->k(i), cache_->v(i)};
     NormedRows x = normed(pass, layer.attention_norm);
     if (pass.by_rows(to)) x = record_norm(to, layer.qkv.parts, x);
-    to.cmd.stage("qkv");
+    to.cmd.stage(Region::qkv);
     if (pass.by_rows(to) && shape.cache_dtype != DType::q8_0) {
         uint32_t first = 0;
         for (const Tensor& part : layer.qkv.parts) {
@@ -149,7 +149,7 @@ void LlamaModel::record_attention_input(Recorder& to, const Pass& pass, uint32_t
         return to.cmd.barrier();
     }
     record_normed_linear(to, pass, layer.qkv, x, a.qkv, (shape.n_heads + 2 * shape.n_kv_heads) * shape.head_dim);
-    to.cmd.stage("rope+append");
+    to.cmd.stage(Region::rope_append);
     record_rope_append(to, shape, b.qkv, b.rows, b.table, b.pages, b.k, b.v, pass.n_rows);
     to.cmd.barrier();
 }
@@ -160,7 +160,7 @@ void LlamaModel::record_attention_output(Recorder& to, const Pass& pass, uint32_
     const CombineBuffers combine = {a.attended.view(), a.splits_done.view()};
     const bool combines = pass.by_rows(to) && to.tuning().attention_combines;
     const AttentionRows rows = {pass.rows, pass.counts, pass.n_rows, pass.rows_per_slot};
-    to.cmd.stage("attention");
+    to.cmd.stage(Region::attention);
     if (pass.by_rows(to))
         record_attention(to, shape, a.qkv.view(), rows, cache_->page_table(), cache_->k(i), cache_->v(i), a.partials.view(), max_splits_,
                          combines ? &combine : nullptr);
@@ -168,7 +168,7 @@ void LlamaModel::record_attention_output(Recorder& to, const Pass& pass, uint32_
         record_prompt_attention(to, shape, a.qkv.view(), rows, cache_->page_table(), cache_->k(i), cache_->v(i), a.partials.view(), max_splits_);
     to.cmd.barrier();
     if (combines) return;
-    to.cmd.stage("combine");
+    to.cmd.stage(Region::combine);
     record_combine(to, shape, a.partials.view(), pass.rows, a.attended.view(), max_splits_, pass.n_rows);
     to.cmd.barrier();
 }
@@ -178,13 +178,13 @@ void LlamaModel::record_ffn_input(Recorder& to, const Pass& pass, const LlamaLay
     const Activations& a = activations_;
     NormedRows x = normed(pass, layer.ffn_norm);
     if (pass.by_rows(to)) x = record_norm(to, layer.gate_up.parts, x);
-    to.cmd.stage("gate_up");
+    to.cmd.stage(Region::gate_up);
     if (pass.by_rows(to) && layer.gate_up_in_pairs()) {
         record_gate_up(to, layer.gate_up.parts[0], x, a.ffn.view(), padded_width(ffn));
         return to.cmd.barrier();
     }
     record_normed_linear(to, pass, layer.gate_up, x, a.gate_up, 2 * ffn);
-    to.cmd.stage("swiglu");
+    to.cmd.stage(Region::swiglu);
     record_swiglu(to, a.gate_up.view(), a.ffn.view(), pass.n_rows, ffn, layer.gate_up_in_pairs());
     to.cmd.barrier();
 }
@@ -196,10 +196,10 @@ void LlamaModel::record_layers(Recorder& to, const Pass& pass, uint32_t begin, u
         const LlamaLayer& layer = weights_.layers[i];
         record_attention_input(to, pass, i);
         record_attention_output(to, pass, i);
-        to.cmd.stage("output");
+        to.cmd.stage(Region::output);
         record_linear(to, pass, layer.output, a.attended, a.x, d, true);
         record_ffn_input(to, pass, layer);
-        to.cmd.stage("down");
+        to.cmd.stage(Region::down);
         record_linear(to, pass, layer.down, a.ffn, a.x, d, true);
         if (pass.slice_layers > 0 && (i + 1) % pass.slice_layers == 0 && i + 1 < config().n_layers) to.cmd.cut();
     }
@@ -212,7 +212,7 @@ NormedRows LlamaModel::normed(const VocabShape& shape) const {
 
 void LlamaModel::record_head(Recorder& to, BufferView logits, const VocabShape& shape) const {
     const NormedRows x = record_norm(to, {&weights_.head(), 1}, normed(shape));
-    to.cmd.stage("head");
+    to.cmd.stage(Region::head);
     record_normed_matvec(to, weights_.head(), x, logits, shape.logits_step * shape.vocab, shape.first_logits * shape.vocab);
     to.cmd.barrier();
 }
@@ -222,7 +222,7 @@ uint32_t LlamaModel::record_best_head(Recorder& to, BestTokens bests, const Voca
     bests.rows = shape.rows;
     bests.first_row = shape.first_row;
     bests.row_step = shape.row_step;
-    to.cmd.stage("head");
+    to.cmd.stage(Region::head);
     const uint32_t n_bests = record_best_tokens(to, weights_.head(), x, bests);
     to.cmd.barrier();
     return n_bests;

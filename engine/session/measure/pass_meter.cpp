@@ -5,7 +5,6 @@
 #include "shared/vocab_args.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace auspex {
 
@@ -19,16 +18,16 @@ double median(std::vector<double> values) {
     return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-// Regions of a recording whose segments are passes: per name and pass the sum, then the median over the passes.
+// Regions of a recording whose segments are passes: of each in a pass the sum, then the median over the passes.
 std::vector<StageTime> stages_of(const Recording& recording) {
     std::vector<StageTime> stages;
     std::vector<std::vector<double>> sums; // (stages, segments)
     for (const Recording::RegionTime& region : recording.region_times()) {
         if (region.ms < 0) return {};
-        auto found = std::find_if(stages.begin(), stages.end(), [&](const StageTime& s) { return std::strcmp(s.name, region.name) == 0; });
+        auto found = std::find_if(stages.begin(), stages.end(), [&](const StageTime& s) { return s.stage == region.region; });
         const auto at = static_cast<size_t>(found - stages.begin());
         if (found == stages.end()) {
-            stages.push_back({region.name, 0, 0});
+            stages.push_back({region.region, 0, 0});
             sums.emplace_back(recording.n_segments(), 0.0);
         }
         sums[at][region.segment] += region.ms;
@@ -74,7 +73,7 @@ void PassMeter::record_pass(Recorder& to, const PassRequest& request, const Pass
     if (request.kind == PassKind::prompt) return;
     const uint32_t n_bests = llama.record_best_head(to, {.bests = bests_.view(), .state = errand_->buffers().state.view(), .adds_noise = false},
                                                     {.vocab = llama.config().vocab_size, .n_rows = n, .rows = pass.rows});
-    to.cmd.stage("sampling");
+    to.cmd.stage(Region::sampling);
     record_pick_best(to, bests_.view(), choices_.view(), n, n_bests);
     to.cmd.barrier();
 }
@@ -89,7 +88,7 @@ Result<std::unique_ptr<Recording>> PassMeter::record(const PassRequest& request,
         made->begin_segment("measure");
         if (i == 0) pass = errand_->record_rows(to, request.of, request.kind, request.n_rows);
         made->time_stages(stages);
-        if (!stages) made->begin_region("pass");
+        if (!stages) made->begin_region(Region::pass);
         record_pass(to, request, pass);
         if (!stages) made->end_region();
         made->end_stages();

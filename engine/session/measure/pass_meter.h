@@ -15,8 +15,8 @@ struct PassRequest {
 };
 
 struct StageTime {
-    const char* name;
-    double ms;      // of all stages of this name in one pass; the median over the repetitions
+    Region stage;
+    double ms;      // of all such stages in one pass; the median over the repetitions
     uint32_t count; // of them
 };
 

@@ -244,7 +244,7 @@ Result<double> KnobTimer::least_ms(const Tuning& tuning, const std::function<voi
     Recorder to = {*recording, *kernels};
     recording->begin_segment("time");
     for (uint32_t i = 0; i <= repetitions; ++i) { // the first warms up
-        recording->begin_region("time");
+        recording->begin_region(Region::kernels);
         record(to);
         recording->end_region();
     }

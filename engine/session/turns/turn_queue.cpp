@@ -2,7 +2,6 @@
 #include "session/turns/turn_queue.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace auspex {
 
@@ -46,7 +45,7 @@ void TurnQueue::record_turn(Recorder& to, const Turn& started) const {
     to.cmd.begin_segment(key.kind == TurnKind::copy ? "fork" : "prefill");
     record_commands(to, models_, *buffers_, turn);
     if (key.kind == TurnKind::copy) {
-        to.cmd.begin_region("fork");
+        to.cmd.begin_region(Region::fork);
         to.cmd.transfer_barrier();
         started.copies(to.cmd);
         to.cmd.transfer_barrier();
@@ -55,7 +54,7 @@ void TurnQueue::record_turn(Recorder& to, const Turn& started) const {
         const bool is_target = key.kind == TurnKind::target_prompt;
         const bool catches_up = key.kind == TurnKind::draft_rows; // a row or two of each slot; a prompt is many of few
         const LlamaModel& model = is_target ? models_.target : *models_.draft;
-        to.cmd.begin_region("prefill");
+        to.cmd.begin_region(Region::replay);
         record_replay(to, model, {turn.list.view(), buffers_->history.view(), replay_rows_.view(), replay_counts_.view()}, key.rows,
                       catches_up ? PassKind::rows : PassKind::prompt, catches_up ? 1 : key.rows, buffers_->history_stride,
                       model.slice_layers(key.slices));
@@ -174,14 +173,12 @@ void TurnQueue::measure(Turn& turn) {
     smoothed.resize(turn.recording->n_segments(), -1);
     std::vector<double> now(smoothed.size(), 0);
     bool available = false;
-    for (const Recording::RegionTime& region : turn.regions) {
-        if (region.ms < 0) continue;
+    for (const Recording::RegionTime& time : turn.regions) {
+        if (time.ms < 0) continue;
         available = true;
-        now[region.segment] += region.ms;
-        double& sum = std::strcmp(region.name, "draft") == 0    ? turn.draft_ms
-                      : std::strcmp(region.name, "accept") == 0 ? turn.accept_ms
-                                                                : turn.verify_ms;
-        sum = std::max(sum, 0.0) + region.ms;
+        now[time.segment] += time.ms;
+        double& sum = time.region == Region::draft ? turn.draft_ms : time.region == Region::accept ? turn.accept_ms : turn.verify_ms;
+        sum = std::max(sum, 0.0) + time.ms;
     }
     if (available && turn.draft_ms < 0) turn.draft_ms = 0;
     for (size_t i = 0; i < now.size() && available; ++i) smoothed[i] = smoothed[i] < 0 ? now[i] : 0.75 * smoothed[i] + 0.25 * now[i];
