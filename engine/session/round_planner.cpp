@@ -89,8 +89,8 @@ double RoundPlanner::replay_ms(TurnKind kind, uint32_t n_rows) const {
 
 void RoundPlanner::observe_replay(const Turn& turn) {
     const TurnKind kind = turn.key.kind;
-    if (kind == TurnKind::draft_prompt || kind == TurnKind::draft_rows) costs_.observe_catch_up(turn.key.rows, turn.verify_ms, turn.recording_ms);
-    if ((kind == TurnKind::target_prompt || kind == TurnKind::draft_prompt) && turn.verify_ms >= 0) paces_[kind].observe(turn.key.rows, turn.verify_ms);
+    if (kind == TurnKind::draft_prompt || kind == TurnKind::draft_rows) costs_.observe_catch_up(turn.key.rows, turn.replay_ms, turn.recording_ms);
+    if ((kind == TurnKind::target_prompt || kind == TurnKind::draft_prompt) && turn.replay_ms >= 0) paces_[kind].observe(turn.key.rows, turn.replay_ms);
 }
 
 void RoundPlanner::observe_outcome(LiveSequence& sequence, const DraftChoice& choice, const Outcome& outcome) {

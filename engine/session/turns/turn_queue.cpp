@@ -168,6 +168,17 @@ Result<double> TurnQueue::submit(double budget_ms, bool at_least_one) {
     return total;
 }
 
+namespace {
+double& stage_ms(Turn& turn, Region region) {
+    switch (region) {
+    case Region::draft: return turn.draft_ms;
+    case Region::verify: return turn.verify_ms;
+    case Region::accept: return turn.accept_ms;
+    default: return turn.replay_ms;
+    }
+}
+} // namespace
+
 void TurnQueue::measure(Turn& turn) {
     std::vector<double>& smoothed = segment_ms_[turn.key];
     smoothed.resize(turn.recording->n_segments(), -1);
@@ -177,7 +188,7 @@ void TurnQueue::measure(Turn& turn) {
         if (time.ms < 0) continue;
         available = true;
         now[time.segment] += time.ms;
-        double& sum = time.region == Region::draft ? turn.draft_ms : time.region == Region::accept ? turn.accept_ms : turn.verify_ms;
+        double& sum = stage_ms(turn, time.region);
         sum = std::max(sum, 0.0) + time.ms;
     }
     if (available && turn.draft_ms < 0) turn.draft_ms = 0;

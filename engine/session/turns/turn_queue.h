@@ -42,7 +42,8 @@ struct Turn {
     std::unique_ptr<Recording> once;        // copies are recorded for one use
     uint32_t next_segment = 0;
     double recording_ms = 0; // host: until it was recorded, without what was compiled for it; 0: replayed
-    double draft_ms = -1, verify_ms = -1, accept_ms = -1; // GPU; < 0: not available
+    double draft_ms = -1, verify_ms = -1, accept_ms = -1; // GPU, of a round; < 0: not available
+    double replay_ms = -1;                                // GPU, of a replay; < 0: not available
     std::vector<Recording::RegionTime> regions = {};      // of copies none unless those are timed
     uint64_t begun_ns = 0, submitted_ns = 0, done_ns = 0; // host's clock: first submission; all submitted; seen to be complete
 };
