@@ -1,4 +1,4 @@
-// Command buffers recorded once and replayed: a list of segments, each safe to submit after any earlier work on the
+// Command buffers recorded once and submitted often: a list of segments, each safe to submit after any earlier work on the
 // queue, with the descriptor sets and timestamps they use. Recording functions keep the first error and go on doing
 // nothing, so that a forward pass reads like the paper; finish() tells.
 #pragma once

@@ -8,7 +8,7 @@ namespace auspex {
 
 enum class Region {
     draft, verify, accept, // of rounds
-    replay, fork,          // all of such a turn
+    replay, fork,          // all of such a turn; prefills and catch-ups go by the name of the first
     embedding, norm, qkv, rope_append, attention, combine, output, gate_up, swiglu, down, head, sampling, // of a pass, for tools
     pass, copy, kernels,   // that a tool measures as a whole
 };

@@ -1,5 +1,5 @@
-// Known tokens into a filled cache: prompt chunks by the prompt kernels, draft catch-up over generated tokens by the row
-// kernels. The same for target and draft. Which positions take which path is the session's to decide.
+// Replays: known tokens through a model's layers, into its cache. The target's prefill and the draft's catch-up are the same here: rows
+// of prompts by the prompt kernels, rows of answers by the row kernels. Which positions take which path is the session's to decide.
 #pragma once
 
 #include "model/llama_forward.h"

@@ -9,8 +9,8 @@ namespace auspex {
 namespace {
 constexpr uint32_t kPageSize = 16;       // tokens
 // Rows of one replay, at most: those of a matrix product share what is read of the weights, the row family's only its tiles do.
-constexpr uint32_t kPromptChunk = 512, kRowFamilyChunk = 64;
-constexpr uint64_t kMostChunkBytes = 256ull << 20; // activations of more rows than the row family's chunk, of one model
+constexpr uint32_t kReplayRows = 512, kRowFamilyReplayRows = 64;
+constexpr uint64_t kMostReplayBytes = 256ull << 20; // activations of more rows than the row family's, of one model
 constexpr uint32_t kDefaultContext = 4096;
 // Of a plain pass: qkv, attention, output, gate_up, down; and what norms the first and the fourth where that is apart.
 uint32_t stages_per_layer(const Tuning& tuning) { return tuning.norm_stage ? 7 : 5; }
@@ -29,8 +29,8 @@ uint32_t choose_batch(const DeviceCaps& caps, const LlamaConfig& config, uint32_
 }
 
 uint32_t choose_replay_rows(const DeviceCaps& caps, const Tuning& tuning, uint64_t row_bytes) {
-    const uint64_t worth_it = std::min(kMostChunkBytes, caps.device_free_bytes / 32) / row_bytes;
-    const uint64_t most = tuning.prompt_by_rows ? kRowFamilyChunk : std::clamp<uint64_t>(worth_it, kRowFamilyChunk, kPromptChunk);
+    const uint64_t worth_it = std::min(kMostReplayBytes, caps.device_free_bytes / 32) / row_bytes;
+    const uint64_t most = tuning.prompt_by_rows ? kRowFamilyReplayRows : std::clamp<uint64_t>(worth_it, kRowFamilyReplayRows, kReplayRows);
     const auto rows = static_cast<uint32_t>(std::min(caps.max_storage_buffer_range / row_bytes, most));
     return std::max(rows / kRowBucket * kRowBucket, kRowBucket);
 }

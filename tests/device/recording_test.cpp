@@ -21,7 +21,7 @@ class RecordingTest : public GpuTest {
     std::vector<float> ones() { return std::vector<float>(2 * kWidth, 1.0f); }
 };
 
-TEST_F(RecordingTest, SegmentsSeeEachOthersWritesAndReplay) {
+TEST_F(RecordingTest, SegmentsSeeEachOthersWritesAndRunAgain) {
     Buffer a = upload(ones()), b = output<float>(2 * kWidth), c = output<float>(kWidth);
     std::unique_ptr<Recording> recording = new_recording();
     Recorder to{*recording, kernels()};
@@ -36,7 +36,7 @@ TEST_F(RecordingTest, SegmentsSeeEachOthersWritesAndReplay) {
     ASSERT_TRUE(recording->finish().ok()) << recording->finish().message();
     EXPECT_EQ(recording->n_segments(), 2u);
     const float once = 1.0f / (1.0f + std::exp(-1.0f));
-    for (int replay = 0; replay < 3; ++replay) {
+    for (int run = 0; run < 3; ++run) {
         submit_and_wait(*recording);
         const float twice = once * once / (1.0f + std::exp(-once));
         for (float v : floats(c, kWidth)) EXPECT_NEAR(v, twice, 1e-5f);
@@ -58,7 +58,7 @@ TEST_F(RecordingTest, RegionsHaveTimesAndNames) {
         }
         ASSERT_TRUE(recording->finish().ok());
         uint64_t last_tick = 0;
-        for (int replay = 0; replay < 2; ++replay) {
+        for (int run = 0; run < 2; ++run) {
             submit_and_wait(*recording);
             const auto times = recording->region_times();
             ASSERT_EQ(times.size(), 3u);

@@ -1,4 +1,4 @@
-// Times single passes of a model as rounds and prompts record them, whole and stage by stage. Waits; for tools.
+// Times single passes of a model as rounds and prefills record them, whole and stage by stage. Waits; for tools.
 #pragma once
 
 #include "session/measure/errand.h"

@@ -1,4 +1,4 @@
-// One recording of a chunk, replayed; the host reads the logits between two replays.
+// One recording of a chunk, submitted for each of them; the host reads the logits in between.
 #include "session/measure/scorer.h"
 
 #include <algorithm>

@@ -13,7 +13,7 @@ const char* name_of(TurnKind kind) {
     switch (kind) {
     case TurnKind::round: return "round";
     case TurnKind::copy: return "fork";
-    case TurnKind::target_prompt: return "prefill";
+    case TurnKind::prefill: return "prefill";
     default: return "draft prefill";
     }
 }

@@ -1,4 +1,4 @@
-// Records at first use, replays afterwards. A pending recording is never resubmitted: each exists twice, by parity.
+// Records at first use, submits that again afterwards. A pending recording is never resubmitted: each exists twice, by parity.
 #include "session/turns/turn_queue.h"
 
 #include <algorithm>
@@ -51,12 +51,11 @@ void TurnQueue::record_turn(Recorder& to, const Turn& started) const {
         to.cmd.transfer_barrier();
         to.cmd.end_region();
     } else {
-        const bool is_target = key.kind == TurnKind::target_prompt;
-        const bool catches_up = key.kind == TurnKind::draft_rows; // a row or two of each slot; a prompt is many of few
-        const LlamaModel& model = is_target ? models_.target : *models_.draft;
+        const LlamaModel& model = key.kind == TurnKind::prefill ? models_.target : *models_.draft;
+        const bool is_of_answers = key.kind == TurnKind::answer_catch_up; // a row or two of each slot; of prompts there are many of few
         to.cmd.begin_region(Region::replay);
         record_replay(to, model, {turn.list.view(), buffers_->history.view(), replay_rows_.view(), replay_counts_.view()}, key.rows,
-                      catches_up ? PassKind::rows : PassKind::prompt, catches_up ? 1 : key.rows, buffers_->history_stride,
+                      is_of_answers ? PassKind::rows : PassKind::prompt, is_of_answers ? 1 : key.rows, buffers_->history_stride,
                       model.slice_layers(key.slices));
         to.cmd.end_region();
     }
