@@ -6,6 +6,7 @@
 #include "session/speculation/policy.h"
 #include "session/speculation/speculation_store.h"
 #include "session/turns/turn_queue.h"
+#include "session/turns/turn_slices.h"
 
 namespace auspex {
 

@@ -1,6 +1,10 @@
 // A turn's buffers without a turn.
 #include "session/measure/errand.h"
 
+#include "prefill/prefill.h"
+#include "round/round.h"
+#include "session/slots/command_writer.h"
+
 #include <algorithm>
 
 namespace auspex {

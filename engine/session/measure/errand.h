@@ -2,8 +2,9 @@
 // For tools. It brings its own memory and fence; the slot, its pages and the order of work are the scheduler's.
 #pragma once
 
-#include "prefill/prefill.h"
-#include "session/slots/command_writer.h"
+#include "round_state/round_pass.h"
+
+#include <span>
 
 namespace auspex {
 

@@ -18,7 +18,6 @@
 #include <optional>
 #include <set>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 namespace auspex {

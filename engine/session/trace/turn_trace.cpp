@@ -3,7 +3,6 @@
 #include "session/trace/turn_trace.h"
 
 #include <algorithm>
-#include <array>
 
 namespace auspex {
 

@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "base/platform.h"
+#include "kernels/attention.h"
 #include "kernels/matmul.h"
 #include "kernels/normed_matvec.h"
 #include "kernels/prenorm.h"
@@ -16,7 +17,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <map>
 #include <numeric>

@@ -1,7 +1,7 @@
 // Which recordings sequences need: what a request asks of a round, and every turn that sequences with it may take part in.
 #pragma once
 
-#include "session/live_sequence.h"
+#include "session/request.h"
 #include "session/turns/turn_queue.h"
 
 #include <algorithm>

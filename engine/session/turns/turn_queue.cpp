@@ -1,6 +1,10 @@
 // Records at first use, submits that again afterwards. A pending recording is never resubmitted: each exists twice, by parity.
 #include "session/turns/turn_queue.h"
 
+#include "prefill/prefill.h"
+#include "round/round.h"
+#include "session/turns/turn_slices.h"
+
 #include <algorithm>
 
 namespace auspex {

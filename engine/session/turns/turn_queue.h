@@ -2,10 +2,8 @@
 // buffers that host and GPU exchange. Knows when a turn is done and how long its stages took; not what it meant.
 #pragma once
 
-#include "prefill/prefill.h"
-#include "round/round.h"
+#include "round_state/round_pass.h"
 #include "session/speculation/policy.h"
-#include "session/turns/turn_slices.h"
 
 #include <deque>
 #include <map>
