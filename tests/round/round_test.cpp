@@ -1,5 +1,7 @@
 // One recorded round by itself, without the scheduler: slots with different draft_len, lag, room and temperature in one
 // batch, and what the round reports and leaves behind. Target and draft are the same model, so every draft is accepted.
+#include "prefill/prefill.h"
+#include "round/round.h"
 #include "session/engine_fixture.h"
 #include "session/gpu_contents.h"
 
