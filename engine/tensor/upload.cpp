@@ -20,10 +20,10 @@ Uploader::~Uploader() {
     if (fence_) device_->vk.DestroyFence(device_->handle, fence_, nullptr);
 }
 
-Status Uploader::run_and_wait(const std::function<void(Recording&)>& record) {
+Status Uploader::run_and_wait(const char* label, const std::function<void(Recording&)>& record) {
     if (rehearse_) return ok_status();
     AUSPEX_TRY_ASSIGN(recording, Recording::create(*device_, 0));
-    recording->begin_segment("upload");
+    recording->begin_segment(label);
     record(*recording);
     recording->end_segment();
     AUSPEX_TRY(recording->finish());
@@ -41,7 +41,7 @@ Status Uploader::write_and_wait(BufferView view, const Fill& fill) {
     for (uint64_t offset = 0; offset < view.size; offset += kStagingBytes) {
         uint64_t bytes = std::min(kStagingBytes, view.size - offset);
         if (!rehearse_) AUSPEX_TRY(fill(offset, std::span(staging_.mapped(), bytes)));
-        AUSPEX_TRY(run_and_wait([&](Recording& cmd) { cmd.copy(staging_.view(0, bytes), view.sub(offset, bytes)); }));
+        AUSPEX_TRY(run_and_wait("upload", [&](Recording& cmd) { cmd.copy(staging_.view(0, bytes), view.sub(offset, bytes)); }));
         uploaded_bytes_ += bytes;
         if (progress) progress(uploaded_bytes_);
     }
@@ -56,11 +56,11 @@ Status Uploader::write_and_wait(const Buffer& buffer, std::span<const std::byte>
 }
 
 Status Uploader::zero_and_wait(BufferView view) {
-    return run_and_wait([&](Recording& cmd) { cmd.fill(view, 0); });
+    return run_and_wait("upload", [&](Recording& cmd) { cmd.fill(view, 0); });
 }
 
 Status Uploader::make_and_wait(uint64_t bytes, const std::function<void(Recording&)>& record) {
-    AUSPEX_TRY(run_and_wait(record));
+    AUSPEX_TRY(run_and_wait("upload", record));
     uploaded_bytes_ += bytes;
     if (progress) progress(uploaded_bytes_);
     return ok_status();

@@ -66,13 +66,10 @@ class Bench {
     }
 
     Status run(const std::function<void(Recorder&)>& record) {
-        AUSPEX_TRY_ASSIGN(recording, Recording::create(device_, 0));
-        Recorder to = {*recording, kernels_};
-        recording->begin_segment("compare rows");
-        record(to);
-        recording->end_segment();
-        AUSPEX_TRY(recording->finish());
-        return uploader_->submit_and_wait(*recording);
+        return uploader_->run_and_wait("compare rows", [&](Recording& recording) {
+            Recorder to = {recording, kernels_};
+            record(to);
+        });
     }
 
     bool same(size_t member, uint32_t n) const {
