@@ -6,7 +6,6 @@
 #include <auspex/auspex_vulkan.h>
 
 #include <algorithm>
-#include <cstring>
 
 using namespace auspex;
 

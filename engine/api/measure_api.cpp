@@ -59,7 +59,7 @@ auspex_status auspex_engine_measure_pass(auspex_engine* engine, const auspex_pas
         value.flops = p.flops;
         value.n_stages = static_cast<uint32_t>(std::min<size_t>(p.stages.size(), AUSPEX_MAX_STAGES));
         for (uint32_t i = 0; i < value.n_stages; ++i) {
-            copy_text(value.stages[i].name, p.stages[i].name);
+            copy_text(value.stages[i].name, region_name(p.stages[i].stage));
             value.stages[i].count = p.stages[i].count;
             value.stages[i].ms = p.stages[i].ms;
         }

@@ -91,3 +91,11 @@ template <typename T> class [[nodiscard]] Result {
     auto variable##_result = (expression);                                                                             \
     if (!variable##_result.ok()) return variable##_result.status();                                                    \
     auto variable = std::move(variable##_result).value()
+
+// Gives `target`, which is there already, the value of a Result, or leaves the enclosing function with its status.
+#define AUSPEX_TRY_SET(target, expression)                                                                             \
+    do {                                                                                                               \
+        auto auspex_try_result = (expression);                                                                         \
+        if (!auspex_try_result.ok()) return auspex_try_result.status();                                                \
+        (target) = std::move(auspex_try_result).value();                                                               \
+    } while (0)

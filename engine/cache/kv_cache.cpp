@@ -15,14 +15,11 @@ Result<std::unique_ptr<KvCache>> KvCache::create(Device& device, MemoryPool& mem
                                              std::to_string(device.caps.max_storage_buffer_range) + " bytes; ask for a smaller context or fewer sequences");
     for (uint32_t layer = 0; layer < shape.n_layers; ++layer) {
         for (CacheSide side : {CacheSide::k, CacheSide::v}) {
-            AUSPEX_TRY_ASSIGN(buffer, memory.create(pages * cache->page_bytes(side), MemoryUse::device));
-            AUSPEX_TRY(uploader.zero_and_wait(buffer.view()));
+            AUSPEX_TRY_ASSIGN(buffer, create_zeroed(memory, uploader, pages * cache->page_bytes(side)));
             (side == CacheSide::k ? cache->k_ : cache->v_).push_back(std::move(buffer));
         }
     }
-    AUSPEX_TRY_ASSIGN(table, memory.create(uint64_t(shape.n_slots) * cache->pages_per_slot_ * 4, MemoryUse::device));
-    AUSPEX_TRY(uploader.zero_and_wait(table.view()));
-    cache->page_table_ = std::move(table);
+    AUSPEX_TRY_SET(cache->page_table_, create_zeroed(memory, uploader, uint64_t(shape.n_slots) * cache->pages_per_slot_ * 4));
     return cache;
 }
 

@@ -162,8 +162,7 @@ Result<std::unique_ptr<Device>> Device::create(const DeviceChoice& choice, const
     AUSPEX_TRY_ASSIGN(physical_device, choose(vk, devices, choice.device));
     device->physical_device = physical_device;
     device->queue_family = *compute_family(vk, physical_device);
-    AUSPEX_TRY_ASSIGN(probed, probe_caps(vk, physical_device, device->queue_family));
-    device->caps = std::move(probed);
+    AUSPEX_TRY_SET(device->caps, probe_caps(vk, physical_device, device->queue_family));
     if (const std::string reason = why_refused(device->caps); !reason.empty())
         return Status(Code::no_device, "the device \"" + device->caps.name + "\" " + reason);
     if (!choice.want_timestamps) device->caps.timestamp_period_ns = 0;
@@ -258,8 +257,7 @@ Result<std::unique_ptr<Device>> Device::adopt(const BorrowedDevice& borrowed, co
                                              " has no VK_QUEUE_COMPUTE_BIT");
     if (std::string reason = why_unusable(vk, borrowed.physical_device); !reason.empty())
         return Status(Code::no_device, "auspex_vulkan_device: the physical device " + reason);
-    AUSPEX_TRY_ASSIGN(probed, probe_caps(vk, borrowed.physical_device, borrowed.queue_family));
-    device->caps = std::move(probed);
+    AUSPEX_TRY_SET(device->caps, probe_caps(vk, borrowed.physical_device, borrowed.queue_family));
     if (const std::string reason = why_refused(device->caps); !reason.empty())
         return Status(Code::no_device, "auspex_vulkan_device: the physical device " + reason);
     device->caps.full_subgroups = device->caps.full_subgroups && borrowed.full_subgroups;

@@ -82,17 +82,17 @@ void Recording::end_segment() {
 }
 
 void Recording::cut() {
-    const char* region = region_;
+    const std::optional<Region> region = region_;
     if (region) end_region();
     end_segment();
     begin_segment(label_);
-    if (region) begin_region(region);
+    if (region) begin_region(*region);
 }
 
 // Of the current segment's regions.
 void Recording::copy_times() {
     if (!times_) return;
-    const auto is_here = [&](const Region& region) { return region.segment + 1 == segments_.size(); };
+    const auto is_here = [&](const TimedRegion& region) { return region.segment + 1 == segments_.size(); };
     const auto n = 2 * static_cast<uint32_t>(std::count_if(regions_.begin(), regions_.end(), is_here));
     const auto first = 2 * static_cast<uint32_t>(regions_.size()) - n;
     if (n > 0)
@@ -225,19 +225,19 @@ void Recording::fill(BufferView view, uint32_t value) {
     if (ok()) device_->vk.CmdFillBuffer(current_, view.buffer, view.offset, view.size & ~3ull, value);
 }
 
-void Recording::begin_region(const char* name) {
+void Recording::begin_region(Region region) {
     if (!ok()) return;
     if (device_->vk.CmdBeginDebugUtilsLabelEXT) {
-        VkDebugUtilsLabelEXT text = {VK_STRUCTURE_TYPE_DEBUG_UTILS_LABEL_EXT, nullptr, name, {0, 0, 0, 0}};
+        VkDebugUtilsLabelEXT text = {VK_STRUCTURE_TYPE_DEBUG_UTILS_LABEL_EXT, nullptr, region_name(region), {0, 0, 0, 0}};
         device_->vk.CmdBeginDebugUtilsLabelEXT(current_, &text);
     }
-    region_ = name;
+    region_ = region;
     region_open_ = regions_.size() < max_regions_;
     if (!region_open_) return;
     uint32_t query = 2 * static_cast<uint32_t>(regions_.size());
     device_->vk.CmdResetQueryPool(current_, queries_, query, 2);
     device_->vk.CmdWriteTimestamp(current_, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries_, query);
-    regions_.push_back({name, static_cast<uint32_t>(segments_.size() - 1)});
+    regions_.push_back({region, static_cast<uint32_t>(segments_.size() - 1)});
 }
 
 void Recording::end_region() {
@@ -245,7 +245,7 @@ void Recording::end_region() {
     if (region_open_)
         device_->vk.CmdWriteTimestamp(current_, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries_, 2 * static_cast<uint32_t>(regions_.size()) - 1);
     if (device_->vk.CmdEndDebugUtilsLabelEXT) device_->vk.CmdEndDebugUtilsLabelEXT(current_);
-    region_ = nullptr;
+    region_.reset();
     region_open_ = false;
 }
 
@@ -267,7 +267,7 @@ std::vector<Recording::RegionTime> Recording::region_times() const {
     for (size_t i = 0; i < regions_.size(); ++i) {
         const uint64_t begin = ticks[2 * i] & mask, end = ticks[2 * i + 1] & mask;
         double ms = available ? static_cast<double>((end - begin) & mask) * static_cast<double>(device_->caps.timestamp_period_ns) * 1e-6 : -1;
-        times.push_back({regions_[i].name, regions_[i].segment, ms, begin, end});
+        times.push_back({regions_[i].region, regions_[i].segment, ms, begin, end});
     }
     return times;
 }

@@ -1,14 +1,16 @@
-// Command buffers recorded once and replayed: a list of segments, each safe to submit after any earlier work on the
+// Command buffers recorded once and submitted often: a list of segments, each safe to submit after any earlier work on the
 // queue, with the descriptor sets and timestamps they use. Recording functions keep the first error and go on doing
 // nothing, so that a forward pass reads like the paper; finish() tells.
 #pragma once
 
 #include "device/buffer.h"
 #include "device/kernel.h"
+#include "device/region.h"
 
 #include <array>
 #include <cstring>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,16 +62,16 @@ class Recording {
     void fill(BufferView view, uint32_t value);
     void transfer_barrier();                   // compute and transfer, both ways
 
-    // The time between here and end_region() goes by this name in labels and statistics. Regions do not nest.
-    void begin_region(const char* name);
+    // The time between here and end_region() is this region's. Regions do not nest.
+    void begin_region(Region region);
     void end_region();
 
-    // While on, what follows a stage() up to the next one, or to end_stages(), is a region of that name; else these do nothing.
+    // While on, what follows a stage() up to the next one, or to end_stages(), is that region; else these do nothing.
     // For tools that look into a pass: the timestamps between stages cost time themselves.
     void time_stages(bool on) { times_stages_ = on; }
-    void stage(const char* name) {
+    void stage(Region region) {
         end_stages();
-        if (times_stages_) begin_region(name);
+        if (times_stages_) begin_region(region);
         stage_open_ = times_stages_;
     }
     void end_stages() {
@@ -92,7 +94,7 @@ class Recording {
     uint32_t n_barriers() const { return n_barriers_; }     // … of barrier()
 
     struct RegionTime {
-        const char* name;
+        Region region;
         uint32_t segment; // in which it lies
         double ms;        // < 0: not available
         uint64_t begin_tick, end_tick; // of the device's clock, as many bits as are valid; 0 when not available
@@ -121,12 +123,12 @@ class Recording {
     VkQueryPool queries_ = VK_NULL_HANDLE;
     uint32_t max_regions_ = 0;
     const Buffer* times_ = nullptr; // begin and end tick of each region, if not null
-    struct Region {
-        const char* name;
+    struct TimedRegion {
+        Region region;
         uint32_t segment;
     };
-    std::vector<Region> regions_;
-    const char* region_ = nullptr; // that is open
+    std::vector<TimedRegion> regions_;
+    std::optional<Region> region_; // that is open
     bool region_open_ = false;     // … and timed
     bool times_stages_ = false, stage_open_ = false;
     uint32_t n_dispatches_ = 0, n_barriers_ = 0;

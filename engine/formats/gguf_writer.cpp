@@ -217,8 +217,8 @@ Status GgufWriter::begin() {
     if (path_.find('\0') != std::string::npos) return fail(Code::invalid_argument, "a path holds no zero byte");
     AUSPEX_TRY(check_names());
     AUSPEX_TRY_ASSIGN(bytes, header());
-    AUSPEX_TRY_ASSIGN(target, file_behind(path_));
-    target_ = temporary_ = std::move(target);
+    AUSPEX_TRY_SET(target_, file_behind(path_));
+    temporary_ = target_;
     temporary_ += "." + hex(entropy_seed()) + ".part"; // two writers of one path do not meet
     errno = 0;
     file_.open(temporary_, std::ios::binary | std::ios::trunc);

@@ -55,18 +55,15 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::create(Device& device, MemoryPoo
     std::unique_ptr<LlamaModel> model(new LlamaModel());
     model->weights_ = std::move(weights);
     const LlamaConfig& c = model->config();
-    AUSPEX_TRY_ASSIGN(made_cache, KvCache::create(device, memory, uploader, cache));
-    model->cache_ = std::move(made_cache);
+    AUSPEX_TRY_SET(model->cache_, KvCache::create(device, memory, uploader, cache));
     model->max_splits_ = ceil_div(cache.max_rows, tuning.attention_split);
     Activations& a = model->activations_;
     a.max_rows = max_rows;
     auto make = [&](Buffer& buffer, uint64_t row_floats) -> Status {
-        AUSPEX_TRY_ASSIGN(made, memory.create(max_rows * row_floats * 4, MemoryUse::device));
-        if (made.size() > device.caps.max_storage_buffer_range)
+        AUSPEX_TRY_SET(buffer, memory.create(max_rows * row_floats * 4, MemoryUse::device));
+        if (buffer.size() > device.caps.max_storage_buffer_range)
             return {Code::unsupported, "activations of " + std::to_string(max_rows) + " rows exceed the device's storage buffer range"};
-        AUSPEX_TRY(uploader.zero_and_wait(made.view()));
-        buffer = std::move(made);
-        return ok_status();
+        return uploader.zero_and_wait(buffer.view());
     };
     AUSPEX_TRY(make(a.x, padded_width(c.hidden_size)));
     AUSPEX_TRY(make(a.normed, padded_width(c.hidden_size)));
@@ -80,9 +77,8 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::create(Device& device, MemoryPoo
     if (const uint64_t bytes = halves_bytes_per_row(c, tuning)) AUSPEX_TRY(make(a.halves, bytes / 4));
 
     std::vector<float> table = make_rope_table(c, cache.max_rows);
-    AUSPEX_TRY_ASSIGN(rope_table, memory.create(table.size() * 4, MemoryUse::device));
-    AUSPEX_TRY(uploader.write_and_wait(rope_table, std::as_bytes(std::span(table))));
-    model->rope_table_ = std::move(rope_table);
+    AUSPEX_TRY_SET(model->rope_table_, memory.create(table.size() * 4, MemoryUse::device));
+    AUSPEX_TRY(uploader.write_and_wait(model->rope_table_, std::as_bytes(std::span(table))));
     return model;
 }
 
@@ -103,7 +99,7 @@ void LlamaModel::record_linear(Recorder& to, const Pass& pass, const Linear& wei
 }
 
 void LlamaModel::record_embedding(Recorder& to, const Pass& pass) const {
-    to.cmd.stage("embedding");
+    to.cmd.stage(Region::embedding);
     record_embed(to, weights_.embedding, pass.rows, pass.n_rows, activations_.x.view(), padded_width(config().hidden_size));
     to.cmd.barrier();
 }
@@ -116,7 +112,7 @@ NormedRows LlamaModel::record_norm(Recorder& to, std::span<const Tensor> weight,
     const bool in_blocks = is_quantized(weight[0].dtype);
     const bool walk_alike = std::all_of(weight.begin(), weight.end(), [&](const Tensor& part) { return is_quantized(part.dtype) == in_blocks; });
     if (!walk_alike || !to.tuning().norm_stage) return rows;
-    to.cmd.stage("norm");
+    to.cmd.stage(Region::norm);
     const NormedRows prepared = record_prenorm(to, weight[0], rows, activations_.normed.view(), activations_.norm_scales.view());
     to.cmd.barrier();
     return prepared;
@@ -143,7 +139,7 @@ void LlamaModel::record_attention_input(Recorder& to, const Pass& pass, uint32_t
     const QkvBuffers b = {a.qkv.view(), pass.rows, rope_table_.view(), cache_->page_table(), cache_->k(i), cache_->v(i)};
     NormedRows x = normed(pass, layer.attention_norm);
     if (pass.by_rows(to)) x = record_norm(to, layer.qkv.parts, x);
-    to.cmd.stage("qkv");
+    to.cmd.stage(Region::qkv);
     if (pass.by_rows(to) && shape.cache_dtype != DType::q8_0) {
         uint32_t first = 0;
         for (const Tensor& part : layer.qkv.parts) {
@@ -153,7 +149,7 @@ void LlamaModel::record_attention_input(Recorder& to, const Pass& pass, uint32_t
         return to.cmd.barrier();
     }
     record_normed_linear(to, pass, layer.qkv, x, a.qkv, (shape.n_heads + 2 * shape.n_kv_heads) * shape.head_dim);
-    to.cmd.stage("rope+append");
+    to.cmd.stage(Region::rope_append);
     record_rope_append(to, shape, b.qkv, b.rows, b.table, b.pages, b.k, b.v, pass.n_rows);
     to.cmd.barrier();
 }
@@ -164,7 +160,7 @@ void LlamaModel::record_attention_output(Recorder& to, const Pass& pass, uint32_
     const CombineBuffers combine = {a.attended.view(), a.splits_done.view()};
     const bool combines = pass.by_rows(to) && to.tuning().attention_combines;
     const AttentionRows rows = {pass.rows, pass.counts, pass.n_rows, pass.rows_per_slot};
-    to.cmd.stage("attention");
+    to.cmd.stage(Region::attention);
     if (pass.by_rows(to))
         record_attention(to, shape, a.qkv.view(), rows, cache_->page_table(), cache_->k(i), cache_->v(i), a.partials.view(), max_splits_,
                          combines ? &combine : nullptr);
@@ -172,7 +168,7 @@ void LlamaModel::record_attention_output(Recorder& to, const Pass& pass, uint32_
         record_prompt_attention(to, shape, a.qkv.view(), rows, cache_->page_table(), cache_->k(i), cache_->v(i), a.partials.view(), max_splits_);
     to.cmd.barrier();
     if (combines) return;
-    to.cmd.stage("combine");
+    to.cmd.stage(Region::combine);
     record_combine(to, shape, a.partials.view(), pass.rows, a.attended.view(), max_splits_, pass.n_rows);
     to.cmd.barrier();
 }
@@ -182,13 +178,13 @@ void LlamaModel::record_ffn_input(Recorder& to, const Pass& pass, const LlamaLay
     const Activations& a = activations_;
     NormedRows x = normed(pass, layer.ffn_norm);
     if (pass.by_rows(to)) x = record_norm(to, layer.gate_up.parts, x);
-    to.cmd.stage("gate_up");
+    to.cmd.stage(Region::gate_up);
     if (pass.by_rows(to) && layer.gate_up_in_pairs()) {
         record_gate_up(to, layer.gate_up.parts[0], x, a.ffn.view(), padded_width(ffn));
         return to.cmd.barrier();
     }
     record_normed_linear(to, pass, layer.gate_up, x, a.gate_up, 2 * ffn);
-    to.cmd.stage("swiglu");
+    to.cmd.stage(Region::swiglu);
     record_swiglu(to, a.gate_up.view(), a.ffn.view(), pass.n_rows, ffn, layer.gate_up_in_pairs());
     to.cmd.barrier();
 }
@@ -200,10 +196,10 @@ void LlamaModel::record_layers(Recorder& to, const Pass& pass, uint32_t begin, u
         const LlamaLayer& layer = weights_.layers[i];
         record_attention_input(to, pass, i);
         record_attention_output(to, pass, i);
-        to.cmd.stage("output");
+        to.cmd.stage(Region::output);
         record_linear(to, pass, layer.output, a.attended, a.x, d, true);
         record_ffn_input(to, pass, layer);
-        to.cmd.stage("down");
+        to.cmd.stage(Region::down);
         record_linear(to, pass, layer.down, a.ffn, a.x, d, true);
         if (pass.slice_layers > 0 && (i + 1) % pass.slice_layers == 0 && i + 1 < config().n_layers) to.cmd.cut();
     }
@@ -216,7 +212,7 @@ NormedRows LlamaModel::normed(const VocabShape& shape) const {
 
 void LlamaModel::record_head(Recorder& to, BufferView logits, const VocabShape& shape) const {
     const NormedRows x = record_norm(to, {&weights_.head(), 1}, normed(shape));
-    to.cmd.stage("head");
+    to.cmd.stage(Region::head);
     record_normed_matvec(to, weights_.head(), x, logits, shape.logits_step * shape.vocab, shape.first_logits * shape.vocab);
     to.cmd.barrier();
 }
@@ -226,7 +222,7 @@ uint32_t LlamaModel::record_best_head(Recorder& to, BestTokens bests, const Voca
     bests.rows = shape.rows;
     bests.first_row = shape.first_row;
     bests.row_step = shape.row_step;
-    to.cmd.stage("head");
+    to.cmd.stage(Region::head);
     const uint32_t n_bests = record_best_tokens(to, weights_.head(), x, bests);
     to.cmd.barrier();
     return n_bests;

@@ -51,7 +51,6 @@ class LlamaModel {
     uint32_t max_rows() const { return activations_.max_rows; }
     // Pass::slice_layers for so many slices; of one layer at least.
     uint32_t slice_layers(uint32_t n_slices) const { return n_slices == 0 ? 0 : ceil_div(config().n_layers, n_slices); }
-    BufferView hidden() const { return activations_.x.view(); } // residual stream after the last recorded layer
 
     // Stages of a pass; barriers lie between and after them.
     void record_embedding(Recorder& to, const Pass& pass) const;

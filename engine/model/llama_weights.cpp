@@ -156,34 +156,23 @@ Result<LlamaWeights> load_llama_weights(Device& device, MemoryPool& memory, Uplo
     const LlamaConfig& c = weights.config = checkpoint.config();
     const uint32_t d = c.hidden_size, q = c.n_heads * c.head_dim, kv = c.n_kv_heads * c.head_dim;
     Loader load(device, memory, uploader, checkpoint, kernels);
-    AUSPEX_TRY_ASSIGN(embedding, load.matrix("model.embed_tokens.weight", c.vocab_size, d));
-    weights.embedding = std::move(embedding);
+    AUSPEX_TRY_SET(weights.embedding, load.matrix("model.embed_tokens.weight", c.vocab_size, d));
     for (uint32_t i = 0; i < c.n_layers; ++i) {
         std::string prefix = "model.layers." + std::to_string(i) + ".";
         LlamaLayer layer;
-        AUSPEX_TRY_ASSIGN(attention_norm, load.vector(prefix + "input_layernorm.weight", d));
-        AUSPEX_TRY_ASSIGN(qkv, load.linear({{prefix + "self_attn.q_proj.weight", q, c.head_dim},
-                                            {prefix + "self_attn.k_proj.weight", kv, c.head_dim},
-                                            {prefix + "self_attn.v_proj.weight", kv}},
-                                           d));
-        AUSPEX_TRY_ASSIGN(output, load.linear({{prefix + "self_attn.o_proj.weight", d}}, q));
-        AUSPEX_TRY_ASSIGN(ffn_norm, load.vector(prefix + "post_attention_layernorm.weight", d));
-        AUSPEX_TRY_ASSIGN(gate_up, load.linear({{prefix + "mlp.gate_proj.weight", c.ffn_size}, {prefix + "mlp.up_proj.weight", c.ffn_size}}, d, true));
-        AUSPEX_TRY_ASSIGN(down, load.linear({{prefix + "mlp.down_proj.weight", d}}, c.ffn_size));
-        layer.attention_norm = std::move(attention_norm);
-        layer.qkv = std::move(qkv);
-        layer.output = std::move(output);
-        layer.ffn_norm = std::move(ffn_norm);
-        layer.gate_up = std::move(gate_up);
-        layer.down = std::move(down);
+        AUSPEX_TRY_SET(layer.attention_norm, load.vector(prefix + "input_layernorm.weight", d));
+        AUSPEX_TRY_SET(layer.qkv, load.linear({{prefix + "self_attn.q_proj.weight", q, c.head_dim},
+                                               {prefix + "self_attn.k_proj.weight", kv, c.head_dim},
+                                               {prefix + "self_attn.v_proj.weight", kv}},
+                                              d));
+        AUSPEX_TRY_SET(layer.output, load.linear({{prefix + "self_attn.o_proj.weight", d}}, q));
+        AUSPEX_TRY_SET(layer.ffn_norm, load.vector(prefix + "post_attention_layernorm.weight", d));
+        AUSPEX_TRY_SET(layer.gate_up, load.linear({{prefix + "mlp.gate_proj.weight", c.ffn_size}, {prefix + "mlp.up_proj.weight", c.ffn_size}}, d, true));
+        AUSPEX_TRY_SET(layer.down, load.linear({{prefix + "mlp.down_proj.weight", d}}, c.ffn_size));
         weights.layers.push_back(std::move(layer));
     }
-    AUSPEX_TRY_ASSIGN(final_norm, load.vector("model.norm.weight", d));
-    weights.final_norm = std::move(final_norm);
-    if (!c.tied_embedding) {
-        AUSPEX_TRY_ASSIGN(lm_head, load.matrix("lm_head.weight", c.vocab_size, d));
-        weights.lm_head = std::move(lm_head);
-    }
+    AUSPEX_TRY_SET(weights.final_norm, load.vector("model.norm.weight", d));
+    if (!c.tied_embedding) AUSPEX_TRY_SET(weights.lm_head, load.matrix("lm_head.weight", c.vocab_size, d));
     return weights;
 }
 

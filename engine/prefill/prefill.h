@@ -1,5 +1,5 @@
-// Known tokens into a filled cache: prompt chunks by the prompt kernels, draft catch-up over generated tokens by the row
-// kernels. The same for target and draft. Which positions take which path is the session's to decide.
+// Replays: known tokens through a model's layers, into its cache. The target's prefill and the draft's catch-up are the same here: rows
+// of prompts by the prompt kernels, rows of answers by the row kernels. Which positions take which path is the session's to decide.
 #pragma once
 
 #include "model/llama_forward.h"
@@ -13,8 +13,12 @@ struct ReplayBuffers {
     BufferView counts;  // 3 uint
 };
 
-// Rows from the list through all layers. Nothing is sampled, so there is no head.
+// The list's rows, for as many passes like this one as are recorded after it.
 // rows_per_slot: how many neighbours in the list are a slot's, as a rule; any list is right. slice_layers as Pass has it.
+Pass record_replay_pass(Recorder& to, const LlamaModel& model, const ReplayBuffers& buffers, uint32_t n_rows, PassKind kind,
+                        uint32_t rows_per_slot, uint32_t history_stride, uint32_t slice_layers);
+
+// Those rows through all layers. Nothing is sampled, so there is no head.
 void record_replay(Recorder& to, const LlamaModel& model, const ReplayBuffers& buffers, uint32_t n_rows, PassKind kind,
                    uint32_t rows_per_slot, uint32_t history_stride, uint32_t slice_layers = 0);
 

@@ -36,18 +36,18 @@ void record_round(Recorder& to, const RoundPass& round) {
     record_commands(to, round.models, round.buffers, round.turn);
     record_rows_of_round(to, round);
     for (uint32_t node = 0; round.form.model_drafts && node < round.form.draft_len; ++node) {
-        to.cmd.begin_region("draft");
+        to.cmd.begin_region(Region::draft);
         record_draft_step(to, round, node);
         to.cmd.end_region();
         if (is_sliced) to.cmd.cut();
     }
 
-    to.cmd.begin_region("verify");
+    to.cmd.begin_region(Region::verify);
     record_verify(to, round);
     to.cmd.end_region();
     if (is_sliced) to.cmd.cut();
 
-    to.cmd.begin_region("accept");
+    to.cmd.begin_region(Region::accept);
     record_acceptance(to, round);
     if (round.form.searches) record_search(to, round);
     to.cmd.end_region();

@@ -1,5 +1,5 @@
 // One turn of the wheel, recorded: rows, K draft steps, one target pass, accept, propose. Everything that varies between rounds
-// lies in buffers, so a recording is replayed for as long as K and the batch bucket stay.
+// lies in buffers, so a recording is used for as long as K and the batch bucket stay.
 #pragma once
 
 #include "round_state/round_pass.h"

@@ -20,9 +20,7 @@ Result<RoundBuffers> RoundBuffers::create(MemoryPool& memory, Uploader& uploader
     const uint64_t target_rows = uint64_t(max_batch) * gpu::nodes_of(max_draft_len), draft_rows = uint64_t(max_batch) * std::max(max_draft_len, 1u);
     const uint64_t chunks = vocab_chunks(vocab);
     auto make = [&](Buffer& buffer, uint64_t bytes) -> Status {
-        AUSPEX_TRY_ASSIGN(made, memory.create(bytes, MemoryUse::device));
-        AUSPEX_TRY(uploader.zero_and_wait(made.view()));
-        buffer = std::move(made);
+        AUSPEX_TRY_SET(buffer, create_zeroed(memory, uploader, bytes));
         return ok_status();
     };
     AUSPEX_TRY(make(b.state, n_slots * sizeof(gpu::SlotState)));

@@ -13,9 +13,8 @@ Result<TurnBuffers> TurnBuffers::create(MemoryPool& memory, const Sizes& sizes) 
     turn.max_commands = sizes.max_commands;
     auto make = [&](Buffer& buffer, uint64_t bytes, MemoryUse use) -> Status {
         if (bytes == 0) return ok_status();
-        AUSPEX_TRY_ASSIGN(made, memory.create(bytes, use));
-        if (made.mapped()) std::memset(made.mapped(), 0, made.size());
-        buffer = std::move(made);
+        AUSPEX_TRY_SET(buffer, memory.create(bytes, use));
+        if (buffer.mapped()) std::memset(buffer.mapped(), 0, buffer.size());
         return ok_status();
     };
     AUSPEX_TRY(make(turn.batch, sizes.max_batch * 4ull, MemoryUse::upload));

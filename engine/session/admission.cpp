@@ -27,7 +27,7 @@ Result<uint64_t> Admission::create(SequenceRequest request, const Tokenizer* tok
     AUSPEX_TRY(check_pages({.by_model = request.names_model(), .max_tokens = request.max_tokens, .n_tokens = request.prompt.size()}));
     std::vector<uint32_t> tokens = request.prompt;
     LiveSequence& sequence = add(std::move(request), std::move(tokens), tokenizer);
-    sequence.prompt_rows.add(0, sequence.prompt_rows_wanted());
+    sequence.prompt_rows.add(0, sequence.rows_to_prefill());
     return sequence.id;
 }
 

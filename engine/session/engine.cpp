@@ -1,18 +1,16 @@
-// Builds an engine from its description and checks what callers ask of it.
+// Builds an engine from its description, and hands what callers ask to the parts that do it.
 #include "session/engine.h"
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
-#include <set>
 
 namespace auspex {
 
 namespace {
 constexpr uint32_t kPageSize = 16;       // tokens
 // Rows of one replay, at most: those of a matrix product share what is read of the weights, the row family's only its tiles do.
-constexpr uint32_t kPromptChunk = 512, kRowFamilyChunk = 64;
-constexpr uint64_t kMostChunkBytes = 256ull << 20; // activations of more rows than the row family's chunk, of one model
+constexpr uint32_t kReplayRows = 512, kRowFamilyReplayRows = 64;
+constexpr uint64_t kMostReplayBytes = 256ull << 20; // activations of more rows than the row family's, of one model
 constexpr uint32_t kDefaultContext = 4096;
 // Of a plain pass: qkv, attention, output, gate_up, down; and what norms the first and the fourth where that is apart.
 uint32_t stages_per_layer(const Tuning& tuning) { return tuning.norm_stage ? 7 : 5; }
@@ -31,8 +29,8 @@ uint32_t choose_batch(const DeviceCaps& caps, const LlamaConfig& config, uint32_
 }
 
 uint32_t choose_replay_rows(const DeviceCaps& caps, const Tuning& tuning, uint64_t row_bytes) {
-    const uint64_t worth_it = std::min(kMostChunkBytes, caps.device_free_bytes / 32) / row_bytes;
-    const uint64_t most = tuning.prompt_by_rows ? kRowFamilyChunk : std::clamp<uint64_t>(worth_it, kRowFamilyChunk, kPromptChunk);
+    const uint64_t worth_it = std::min(kMostReplayBytes, caps.device_free_bytes / 32) / row_bytes;
+    const uint64_t most = tuning.prompt_by_rows ? kRowFamilyReplayRows : std::clamp<uint64_t>(worth_it, kRowFamilyReplayRows, kReplayRows);
     const auto rows = static_cast<uint32_t>(std::min(caps.max_storage_buffer_range / row_bytes, most));
     return std::max(rows / kRowBucket * kRowBucket, kRowBucket);
 }
@@ -41,21 +39,14 @@ uint32_t choose_replay_rows(const DeviceCaps& caps, const Tuning& tuning, uint64
 Result<std::unique_ptr<Engine>> Engine::open(const EngineDesc& desc, OpenedModels& models, const Logger& log) {
     std::unique_ptr<Engine> engine(new Engine());
     engine->log_ = log;
-    AUSPEX_TRY_ASSIGN(opened, open_models({desc.target_path, desc.target_synthetic, desc.target_type}, {desc.draft_path, desc.draft_synthetic, desc.draft_type}));
-    models = std::move(opened);
+    AUSPEX_TRY_SET(models, open_models({desc.target_path, desc.target_synthetic, desc.target_type}, {desc.draft_path, desc.draft_synthetic, desc.draft_type}));
     engine->target_name_ = models.target->name();
     engine->tokenizer_ = std::move(models.tokenizer);
     engine->end_ids_ = std::move(models.end_ids);
     if (engine->end_ids_.size() > gpu::kMaxStopIds)
         return Status(Code::unsupported, engine->target_name_ + ": " + std::to_string(engine->end_ids_.size()) +
                                              " end tokens are named, expected at most " + std::to_string(gpu::kMaxStopIds));
-    if (desc.borrowed) {
-        AUSPEX_TRY_ASSIGN(device, Device::adopt(*desc.borrowed, log));
-        engine->device_ = std::move(device);
-    } else {
-        AUSPEX_TRY_ASSIGN(device, Device::create(desc.device, log));
-        engine->device_ = std::move(device);
-    }
+    AUSPEX_TRY_SET(engine->device_, desc.borrowed ? Device::adopt(*desc.borrowed, log) : Device::create(desc.device, log));
     if (desc.adjust_caps) desc.adjust_caps(engine->device_->caps);
     Tuning tuning = choose_tuning(engine->device_->caps, desc.cache_dtype);
     if (desc.adjust_tuning) desc.adjust_tuning(tuning);
@@ -65,11 +56,10 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineDesc& desc, OpenedModel
 }
 
 Status Engine::make_kernels(const EngineDesc& desc, const Tuning& tuning) {
-    AUSPEX_TRY_ASSIGN(kernels, KernelLibrary::create(*device_, tuning, desc.cache_folder));
-    kernels->use_threads(desc.compile_threads);
-    kernels->use_background_threads(desc.background_threads);
-    if (desc.adjust_kernels) desc.adjust_kernels(*kernels);
-    kernels_ = std::move(kernels);
+    AUSPEX_TRY_SET(kernels_, KernelLibrary::create(*device_, tuning, desc.cache_folder));
+    kernels_->use_threads(desc.compile_threads);
+    kernels_->use_background_threads(desc.background_threads);
+    if (desc.adjust_kernels) desc.adjust_kernels(*kernels_);
     return ok_status();
 }
 
@@ -104,8 +94,7 @@ Result<std::unique_ptr<Engine>> Engine::create(const EngineDesc& desc, const Log
     AUSPEX_TRY_ASSIGN(engine, open(desc, models, log));
     AUSPEX_TRY(engine->check_fits(desc, models));
     AUSPEX_TRY(engine->tune_kernels(desc, models));
-    AUSPEX_TRY_ASSIGN(plan, engine->build(desc, models, false));
-    engine->plan_ = plan;
+    AUSPEX_TRY_SET(engine->plan_, engine->build(desc, models, false));
     engine->open_store(desc, models);
     return engine;
 }
@@ -165,8 +154,7 @@ Status Engine::load_model(const EngineDesc& desc, const Checkpoint& checkpoint, 
                         .max_rows = max_context,
                         .page_size = kPageSize,
                         .n_pages = static_cast<uint32_t>(desc.cache_tokens == 0 ? pages_of_all : std::min(pages_of_all, ceil_div(desc.cache_tokens, uint64_t{kPageSize})))};
-    AUSPEX_TRY_ASSIGN(made, LlamaModel::create(*device_, *memory_, uploader, tuning(), std::move(loaded).value(), cache, max_rows));
-    model = std::move(made);
+    AUSPEX_TRY_SET(model, LlamaModel::create(*device_, *memory_, uploader, tuning(), std::move(loaded).value(), cache, max_rows));
     return ok_status();
 }
 
@@ -186,6 +174,7 @@ Result<MemoryPlan> Engine::build(const EngineDesc& desc, const OpenedModels& mod
     const uint32_t draft_context = models.draft ? std::min(max_context_, models.draft->config().max_position) : 0;
     max_sequences_ = desc.max_sequences;
     max_draft_len_ = desc.max_draft_len;
+    checks_ = RequestChecks(drafters_, {target.vocab_size, max_context_, max_draft_len_, models.draft != nullptr, tokenizer_ != nullptr});
 
     memory_ = std::make_unique<MemoryPool>(*device_, rehearse);
     AUSPEX_TRY_ASSIGN(uploader, Uploader::create(*device_, *memory_));
@@ -200,14 +189,12 @@ Result<MemoryPlan> Engine::build(const EngineDesc& desc, const OpenedModels& mod
     const uint32_t replay_rows = choose_replay_rows(device_->caps, tuning(), row_bytes);
     AUSPEX_TRY(load_model(desc, *models.target, *uploader, max_context_, std::max(batch * (max_draft_len_ + 1), replay_rows), {0.0f, target_part}, target_));
     if (models.draft) AUSPEX_TRY(load_model(desc, *models.draft, *uploader, draft_context, std::max(2 * batch, replay_rows), {target_part, 1.0f}, draft_));
-    AUSPEX_TRY_ASSIGN(buffers, RoundBuffers::create(*memory_, *uploader, max_sequences_, max_context_, batch, max_draft_len_, target.vocab_size,
-                                                     models.draft ? models.draft->config().vocab_size : 0));
-    buffers_ = std::move(buffers);
+    AUSPEX_TRY_SET(buffers_, RoundBuffers::create(*memory_, *uploader, max_sequences_, max_context_, batch, max_draft_len_, target.vocab_size,
+                                                   models.draft ? models.draft->config().vocab_size : 0));
 
     const uint32_t max_commands = max_context_ + kCommandSlack;
     RoundModels round_models = {*target_, draft_.get()};
-    AUSPEX_TRY_ASSIGN(turns, TurnQueue::create(*device_, *memory_, *uploader, *kernels_, round_models, buffers_, {batch, replay_rows, max_commands, desc.max_submission_ms}));
-    turns_ = std::move(turns);
+    AUSPEX_TRY_SET(turns_, TurnQueue::create(*device_, *memory_, *uploader, *kernels_, round_models, buffers_, {batch, replay_rows, max_commands, desc.max_submission_ms}));
     const CostPrior prior = {.target_bytes = target_->weights().bytes(),
                              .draft_bytes = draft_ ? draft_->weights().bytes() : 0,
                              .target_stages = stages_per_layer(tuning()) * target.n_layers,
@@ -235,12 +222,6 @@ Result<MemoryPlan> Engine::build(const EngineDesc& desc, const OpenedModels& mod
     return plan;
 }
 
-namespace {
-Status no_tokenizer() {
-    return {Code::unsupported, "this engine's model is synthetic and has no tokenizer; give the prompt as token ids"};
-}
-} // namespace
-
 Result<std::vector<uint32_t>> Engine::tokenize(std::string_view text, bool add_bos) const {
     if (!tokenizer_) return no_tokenizer();
     AUSPEX_TRY_ASSIGN(tokens, tokenizer_->encode(text));
@@ -248,80 +229,20 @@ Result<std::vector<uint32_t>> Engine::tokenize(std::string_view text, bool add_b
     return tokens;
 }
 
-Status Engine::check_tokens(std::span<const uint32_t> tokens) const {
-    for (size_t i = 0; i < tokens.size(); ++i)
-        if (tokens[i] >= target_->config().vocab_size)
-            return {Code::invalid_argument, "prompt token " + std::to_string(i) + " is " + std::to_string(tokens[i]) +
-                                                ", expected an id below the vocabulary's " + std::to_string(target_->config().vocab_size)};
-    return ok_status();
-}
-
-Status Engine::check_sampling(const SamplingParams& sampling) const {
-    auto wrong = [](const char* name, float found, const char* expected) {
-        return Status(Code::invalid_argument, std::string(name) + " is " + std::to_string(found) + ", expected " + expected);
-    };
-    if (!(sampling.temperature >= 0) || !std::isfinite(sampling.temperature)) return wrong("temperature", sampling.temperature, "a number of at least 0");
-    // Below this, 1 / temperature times a logit leaves the range of f32.
-    if (sampling.temperature > 0 && sampling.temperature < 1e-4f) return wrong("temperature", sampling.temperature, "0 or at least 0.0001");
-    if (!(sampling.repeat_penalty >= 0.01f && sampling.repeat_penalty <= 100)) return wrong("repeat_penalty", sampling.repeat_penalty, "0.01 to 100");
-    if (!(std::abs(sampling.presence_penalty) <= 100)) return wrong("presence_penalty", sampling.presence_penalty, "-100 to 100");
-    if (!(std::abs(sampling.frequency_penalty) <= 100)) return wrong("frequency_penalty", sampling.frequency_penalty, "-100 to 100");
-    if (!(sampling.top_p >= 0 && sampling.top_p <= 1)) return wrong("top_p", sampling.top_p, "0 to 1");
-    if (!(sampling.min_p >= 0 && sampling.min_p <= 1)) return wrong("min_p", sampling.min_p, "0 to 1");
-    if (!(sampling.lenience > 0 && sampling.lenience <= 1)) return wrong("lenience", sampling.lenience, "more than 0, at most 1");
-    if (sampling.lenience < 1 && sampling.acceptance == AcceptanceRule::coupled && sampling.temperature > 0)
-        return {Code::invalid_argument, "lenience and coupled acceptance were both asked for; expected one of them: coupled text is the plain text"};
-    if (!(sampling.simulated_alpha >= 0 && sampling.simulated_alpha <= 1)) return wrong("the simulated acceptance's alpha", sampling.simulated_alpha, "0 to 1");
-    if (sampling.acceptance == AcceptanceRule::simulated && sampling.lenience < 1)
-        return {Code::invalid_argument, "lenience and a simulated acceptance were both asked for, expected one of them"};
-    if (sampling.biases.size() > gpu::kMaxBiases)
-        return {Code::invalid_argument, std::to_string(sampling.biases.size()) + " token biases were given, expected at most " + std::to_string(gpu::kMaxBiases)};
-    std::set<uint32_t> seen;
-    size_t n_banned = 0;
-    for (const TokenBias& bias : sampling.biases) {
-        if (bias.token >= target_->config().vocab_size)
-            return {Code::invalid_argument, "the biased token " + std::to_string(bias.token) + " is not in the vocabulary, expected an id below " + std::to_string(target_->config().vocab_size)};
-        if (!seen.insert(bias.token).second) return {Code::invalid_argument, "token " + std::to_string(bias.token) + " has two biases, expected one"};
-        if (std::isnan(bias.bias) || bias.bias > 1e6f || (bias.bias < -1e6f && std::isfinite(bias.bias)))
-            return wrong("a token's bias", bias.bias, "-1000000 to 1000000, or minus infinity to ban it");
-        n_banned += std::isfinite(bias.bias) ? 0 : 1;
-    }
-    if (n_banned == target_->config().vocab_size) return {Code::invalid_argument, "every token is banned, expected at least one that may be said"};
-    return ok_status();
-}
-
 Status Engine::check_request(SequenceRequest& request) const {
     if (device_->lost()) return device_->lost_status();
-    if (request.draft_len > max_draft_len_ && request.draft_len != kAutoDraftLen)
-        return {Code::invalid_argument, "draft_len is " + std::to_string(request.draft_len) + ", expected at most max_draft_len " + std::to_string(max_draft_len_)};
-    AUSPEX_TRY(check_sampling(request.sampling));
-    request.drafters = &drafters_;
-    if (!drafters_.find(request.drafter)) return {Code::invalid_argument, "drafter is " + std::to_string(static_cast<uint32_t>(request.drafter)) + ", expected one of auspex_drafter"};
-    if (!draft_) request.drafter = request.who().without_model;
-    const bool asks_caller = request.asks() && !drafters_.of(request.who().proposer).ask;
-    if (asks_caller != bool(request.host_drafter))
-        return {Code::invalid_argument, request.host_drafter ? "a host's drafter was given, expected the drafter to be chosen as host"
-                                                             : "the drafter is the host's, expected a callback"};
-    if (request.ngram_max < 2 || request.ngram_max > gpu::kMaxPath)
-        return {Code::invalid_argument, "ngram_max is " + std::to_string(request.ngram_max) + ", expected 2 to " + std::to_string(gpu::kMaxPath)};
-    if (std::any_of(request.stop_texts.begin(), request.stop_texts.end(), [](const std::string& text) { return text.empty(); }))
-        return {Code::invalid_argument, "a stop text is empty, expected at least one byte"};
-    if (!request.stop_texts.empty() && !tokenizer_) return no_tokenizer();
-    return check_tokens(request.prompt);
+    return checks_.check(request);
 }
 
 Result<uint64_t> Engine::create_sequence(SequenceRequest request) {
     AUSPEX_TRY(check_request(request));
-    if (request.prompt.empty()) return Status(Code::invalid_argument, "the prompt is empty, expected at least one token");
-    if (request.prompt.size() >= max_context_)
-        return Status(Code::capacity, "the prompt has " + std::to_string(request.prompt.size()) + " tokens, which leaves no room in the context of " +
-                                          std::to_string(max_context_) + "; shorten it or raise the context");
+    AUSPEX_TRY(checks_.check_new(request));
     return admission_->create(std::move(request), tokenizer_.get());
 }
 
 Result<uint64_t> Engine::fork_sequence(uint64_t source, SequenceRequest request) {
     AUSPEX_TRY(check_request(request));
-    if (!request.prompt.empty()) return Status(Code::invalid_argument, "a fork takes its source's tokens; its own prompt must be empty");
+    AUSPEX_TRY(checks_.check_fork(request));
     return admission_->fork(source, std::move(request), tokenizer_.get());
 }
 
@@ -331,7 +252,6 @@ Status Engine::append_sequence(uint64_t id, SequenceRequest request) {
 }
 
 Status Engine::prepare(SequenceRequest request) {
-    if (device_->lost()) return device_->lost_status();
     AUSPEX_TRY(check_request(request));
     AUSPEX_TRY(scheduler_->prepare(request));
     kernels_->save_cache();
@@ -345,21 +265,11 @@ Result<std::vector<uint32_t>> Engine::encode_chat(ChatRequest request) const {
 
 Result<PassTimes> Engine::measure_pass(const PassRequest& request) {
     if (device_->lost()) return device_->lost_status();
-    if (request.of == ModelRole::draft && !draft_) return Status(Code::invalid_argument, "a pass of the draft was asked for, expected an engine with a draft model");
-    const LlamaModel& model = request.of == ModelRole::draft ? *draft_ : *target_;
-    if (request.n_rows == 0 || request.n_rows > model.max_rows())
-        return Status(Code::invalid_argument, "n_rows is " + std::to_string(request.n_rows) + ", expected 1 to " + std::to_string(model.max_rows()));
-    const uint32_t context = model.cache().shape().max_rows;
-    if (request.depth >= context || request.n_rows > context - request.depth)
-        return Status(Code::capacity, std::to_string(request.n_rows) + " rows behind " + std::to_string(request.depth) +
-                                          " were to be measured, expected at most the context of " + std::to_string(context));
-    if (request.repetitions == 0 || request.repetitions > 1000)
-        return Status(Code::invalid_argument, "repetitions is " + std::to_string(request.repetitions) + ", expected 1 to 1000");
+    AUSPEX_TRY(check_pass(request, RoundModels{*target_, draft_.get()}.of(request.of)));
     PassTimes times;
     AUSPEX_TRY(scheduler_->with_free_slot(request.depth + request.n_rows, [&](uint32_t slot, std::span<const PageChange> pages) {
-        PassMeter meter(*device_, *kernels_, {*target_, draft_.get()}, buffers_, slot);
-        AUSPEX_TRY_ASSIGN(measured, meter.measure(request, pages));
-        times = std::move(measured);
+        Errand errand(*device_, *kernels_, {*target_, draft_.get()}, buffers_, slot);
+        AUSPEX_TRY_SET(times, PassMeter(errand).measure(request, pages));
         return ok_status();
     }, request.of));
     return times;
@@ -367,20 +277,17 @@ Result<PassTimes> Engine::measure_pass(const PassRequest& request) {
 
 Result<CopySpeed> Engine::measure_copy(uint32_t repetitions) {
     if (device_->lost()) return device_->lost_status();
-    if (repetitions == 0 || repetitions > 1000)
-        return Status(Code::invalid_argument, "repetitions is " + std::to_string(repetitions) + ", expected 1 to 1000");
+    AUSPEX_TRY(check_repetitions(repetitions));
     AUSPEX_TRY(scheduler_->drain());
     return auspex::measure_copy(*device_, *kernels_, repetitions);
 }
 
 Status Engine::score(std::span<const uint32_t> tokens, const Scorer::EachRow& each_row, uint32_t chunk) {
     if (device_->lost()) return device_->lost_status();
-    if (tokens.empty()) return {Code::invalid_argument, "there are no tokens to score, expected at least one"};
-    AUSPEX_TRY(check_tokens(tokens));
-    if (tokens.size() > max_context_)
-        return {Code::capacity, std::to_string(tokens.size()) + " tokens were to be scored, expected at most the context of " + std::to_string(max_context_)};
+    AUSPEX_TRY(checks_.check_scored(tokens));
     return scheduler_->with_free_slot(static_cast<uint32_t>(tokens.size()), [&](uint32_t slot, std::span<const PageChange> pages) {
-        Scorer scorer(*device_, *kernels_, {*target_, draft_.get()}, buffers_, slot, [&](uint32_t n_rows) { return scheduler_->slices_of_pass(n_rows); });
+        Errand errand(*device_, *kernels_, {*target_, draft_.get()}, buffers_, slot);
+        Scorer scorer(errand, [&](uint32_t n_rows) { return scheduler_->slices_of_pass(n_rows); });
         return scorer.run(tokens, pages, chunk, each_row);
     });
 }

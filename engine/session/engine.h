@@ -3,9 +3,9 @@
 
 #include "session/measure/copy_meter.h"
 #include "session/measure/pass_meter.h"
+#include "session/measure/scorer.h"
 #include "session/models/open_models.h"
 #include "session/scheduler.h"
-#include "session/scorer.h"
 #include "session/tuning/device_tuning.h"
 #include "tokens/chat_template.h"
 
@@ -108,9 +108,7 @@ class Engine {
     void open_store(const EngineDesc& desc, const OpenedModels& models);
     Status check_fits(const EngineDesc& desc, const OpenedModels& models);
     std::string what_fits(const EngineDesc& desc, const OpenedModels& models, const MemoryPlan& plan);
-    Status check_tokens(std::span<const uint32_t> tokens) const;
-    Status check_sampling(const SamplingParams& sampling) const;
-    Status check_request(SequenceRequest& request) const; // without a draft model it drafts nothing
+    Status check_request(SequenceRequest& request) const; // completes it, too
 
     Logger log_;
     Drafters drafters_ = Drafters::built_in();
@@ -130,6 +128,7 @@ class Engine {
     std::unique_ptr<Admission> admission_;
     std::unique_ptr<Outcomes> outcomes_;
     std::unique_ptr<Scheduler> scheduler_;
+    RequestChecks checks_;
     SpeculationStore store_{""};
     SpeculationKey store_key_;
     uint32_t max_context_ = 0, max_draft_len_ = 0, max_sequences_ = 0;

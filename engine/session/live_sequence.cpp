@@ -60,7 +60,7 @@ std::vector<uint32_t> LiveSequence::ask(uint32_t vocab) {
 }
 
 bool LiveSequence::awaits_round(uint32_t max_context) const {
-    if (stop != StopReason::none || holds() || !prompt_read()) return false;
+    if (stop != StopReason::none || holds() || !is_prefilled()) return false;
     if (request.asks() && unread_rounds > 0) return false; // it is asked with all tokens known
     // Every queued round gives at least one token: no round is queued that certainly has nothing to do.
     const uint64_t at_least = n_generated() + unread_rounds;
@@ -71,7 +71,7 @@ bool LiveSequence::awaits_round(uint32_t max_context) const {
 uint32_t LiveSequence::lag_rows(uint32_t draft_context) const {
     const uint32_t least_len = target_len + unread_undrafted; // of the target, by then
     if (least_len >= draft_context) return 0; // there is no row for the last token: the model drafts nothing
-    // A round would carry one missing row, but by the row kernels: the prompt's rows are replayed.
+    // A round would carry one missing row, but by the row kernels: those of a prompt are caught up with.
     const bool row_of_prompt = draft_rows < target_len && prompt_rows.contains(draft_rows);
     return least_len > draft_rows + 1 || row_of_prompt ? least_len - draft_rows : 0;
 }
@@ -118,9 +118,9 @@ void LiveSequence::append(SequenceRequest next, const Tokenizer* tokenizer, uint
     const uint32_t begin = static_cast<uint32_t>(tokens.size()) - 1; // the last token was never evaluated
     tokens.insert(tokens.end(), next.prompt.begin(), next.prompt.end());
     request = std::move(next);
-    if (prompt_read()) target_rows = begin; // else reading goes on where it is
+    if (is_prefilled()) target_rows = begin; // else the prefill goes on where it is
     prompt_n = static_cast<uint32_t>(tokens.size());
-    prompt_rows.add(begin, prompt_rows_wanted());
+    prompt_rows.add(begin, rows_to_prefill());
     epoch += 1;
     // Rounds still under way write behind these rows, and before anything that is queued from here on.
     unread_rounds = unread_rows = unread_undrafted = prefilled_n = match_len = match_len_before = 0;

@@ -1,46 +1,16 @@
 // One sequence as the host knows it: what was asked, the tokens read so far, what is under way, and its output queues.
 #pragma once
 
-#include "draft/drafters.h"
+#include "session/request.h"
 #include "session/speculation/policy.h"
 #include "tokens/text_stream.h"
 
 #include <deque>
-#include <functional>
 #include <optional>
-#include <span>
-#include <string>
-#include <vector>
 
 namespace auspex {
 
 struct Slot; // session/slots/slots.h
-
-constexpr uint32_t kHoldTokens = 0xffffffffu; // max_tokens of a sequence that only reads its prompt
-
-struct SequenceRequest {
-    std::vector<uint32_t> prompt; // at least one token; unused by forks
-    uint32_t max_tokens = 0;      // 0: until the context is full; kHoldTokens: read the prompt only
-    SamplingParams sampling;
-    uint32_t draft_len = 0;       // kAutoDraftLen: chosen each round
-    bool ignore_eos = false;
-    DrafterChoice drafter = DrafterChoice::model;
-    uint32_t ngram_max = 4;       // tokens of the longest n-gram looked for
-    HostDrafter host_drafter = {}; // of drafters that ask the host
-    std::vector<std::string> stop_texts = {}; // each ends the answer and is no part of it
-
-    const Drafters* drafters = &Drafters::built_in(); // the engine's
-
-    const DrafterChoiceRow& who() const { return *drafters->find(drafter); }
-    // Whether passes of a model may draft at all; and if there were drafts to be asked for.
-    bool may_use_model() const { return draft_len > 0 && names_model(); }
-    bool names_model() const { return drafters->passes(who()); }
-    // Whether the history is searched for drafts, and whether somebody is asked.
-    bool searches() const { return draft_len > 0 && drafters->searches(who()); }
-    bool asks() const { return drafters->asks(who()); }
-    // Whether drafts may come that cost no pass.
-    bool may_use_proposals() const { return searches() || asks(); }
-};
 
 struct OutputToken {
     uint32_t id;
@@ -76,10 +46,10 @@ struct LiveSequence {
     uint32_t fork_rows = 0;       // that are copied then
     uint32_t epoch = 0;           // counts appends: rounds queued in an earlier one say nothing
 
-    uint32_t target_rows = 0;     // rows of the target cache that are evaluated or queued, while the prompt is read
+    uint32_t target_rows = 0;     // rows of the target cache that are evaluated or queued, while the prompt is prefilled
     uint32_t target_len = 0;      // rows committed, as of the last round read
     uint32_t target_len_before = 0; // … of the round before that
-    uint32_t draft_rows = 0;      // rows of the draft cache, as of the last round read or replay queued
+    uint32_t draft_rows = 0;      // rows of the draft cache, as of the last round read or catch-up queued
     uint32_t unread_rounds = 0;   // queued, not yet read
     uint32_t unread_rows = 0;     // rows those may add at most
     uint32_t unread_undrafted = 0; // of the unread rounds those that leave the draft cache as it is
@@ -90,7 +60,7 @@ struct LiveSequence {
     uint32_t match_len = 0;        // context tokens of the proposals found at the end of the last round read
     uint32_t match_len_before = 0; // … of the round before that
     uint64_t last_turn = 0;       // that it took part in
-    uint32_t prefilled_n = 0;     // rows read through the target by prompt turns in this epoch
+    uint32_t prefilled_n = 0;     // rows that prefills gave the target in this epoch
     StopReason stop = StopReason::none;
 
     std::optional<TextStream> stream; // none: the engine has no tokenizer
@@ -102,8 +72,8 @@ struct LiveSequence {
     uint64_t created_ns = 0, first_round_ns = 0, first_token_ns = 0, last_token_ns = 0;
 
     bool holds() const { return request.max_tokens == kHoldTokens; }
-    bool prompt_read() const { return fork_of == 0 && target_rows == prompt_rows_wanted(); }
-    uint32_t prompt_rows_wanted() const { return prompt_n - 1; }
+    bool is_prefilled() const { return fork_of == 0 && target_rows == rows_to_prefill(); }
+    uint32_t rows_to_prefill() const { return prompt_n - 1; }
     uint32_t n_generated() const { return static_cast<uint32_t>(tokens.size()) - prompt_n; }
 
     // That may be said before its limits, but for what rounds under way will say.

@@ -48,7 +48,7 @@ void Outcomes::advance(LiveSequence& sequence, const Turn& turn, const TurnEntry
     sequence.stats.draft_ms += turn.draft_ms;
     sequence.stats.verify_ms += turn.verify_ms;
     sequence.stats.accept_ms += turn.accept_ms;
-    if (sequence.first_token_ns == 0) sequence.first_round_ns = std::max(sequence.first_round_ns, last_turn_done_ns_); // it was queued after the prompt
+    if (sequence.first_token_ns == 0) sequence.first_round_ns = std::max(sequence.first_round_ns, last_turn_done_ns_); // it was queued after the prefill
     const Outcome outcome = read_outcome(record);
     sequence.apply(outcome, turn.done_ns);
     if (trace_.is_on()) trace_.add(outcome);

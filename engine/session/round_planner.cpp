@@ -84,13 +84,13 @@ RoundPlanner::Predicted RoundPlanner::predict(const RoundForm& form) const {
 double RoundPlanner::replay_ms(TurnKind kind, uint32_t n_rows) const {
     const auto pace = paces_.find(kind);
     if (const double ms = pace == paces_.end() ? -1 : pace->second.ms(n_rows); ms >= 0) return ms;
-    return kind == TurnKind::target_prompt ? pass_ms(n_rows) : costs_.catch_up_ms(n_rows);
+    return kind == TurnKind::prefill ? pass_ms(n_rows) : costs_.catch_up_ms(n_rows);
 }
 
 void RoundPlanner::observe_replay(const Turn& turn) {
     const TurnKind kind = turn.key.kind;
-    if (kind == TurnKind::draft_prompt || kind == TurnKind::draft_rows) costs_.observe_catch_up(turn.key.rows, turn.verify_ms, turn.recording_ms);
-    if ((kind == TurnKind::target_prompt || kind == TurnKind::draft_prompt) && turn.verify_ms >= 0) paces_[kind].observe(turn.key.rows, turn.verify_ms);
+    if (kind == TurnKind::prompt_catch_up || kind == TurnKind::answer_catch_up) costs_.observe_catch_up(turn.key.rows, turn.replay_ms, turn.recording_ms);
+    if ((kind == TurnKind::prefill || kind == TurnKind::prompt_catch_up) && turn.replay_ms >= 0) paces_[kind].observe(turn.key.rows, turn.replay_ms);
 }
 
 void RoundPlanner::observe_outcome(LiveSequence& sequence, const DraftChoice& choice, const Outcome& outcome) {

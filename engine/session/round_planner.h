@@ -6,6 +6,7 @@
 #include "session/speculation/policy.h"
 #include "session/speculation/speculation_store.h"
 #include "session/turns/turn_queue.h"
+#include "session/turns/turn_slices.h"
 
 namespace auspex {
 
@@ -55,7 +56,7 @@ class RoundPlanner {
     CostModel costs_;
     LongRun long_run_;
     SpeculationPolicy policy_;
-    std::map<TurnKind, PromptPace> paces_; // of prompts
+    std::map<TurnKind, ReplayPace> paces_; // of those by the prompt kernels
     uint32_t max_draft_len_;
     uint32_t draft_context_;
 };

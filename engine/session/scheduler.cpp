@@ -1,5 +1,7 @@
-// Life of a sequence: let in → prompt read → [draft caught up] → rounds → stopped [→ appended to → prompt read …] → destroyed.
+// Life of a sequence: let in → prefill → [catch-up] → rounds → stopped [→ appended to → prefill …] → destroyed.
 #include "session/scheduler.h"
+
+#include "session/turns/turn_slices.h"
 
 #include <algorithm>
 #include <bit>
@@ -17,7 +19,7 @@ Result<bool> Scheduler::start_forks() {
         if (sequence.fork_of == 0) continue;
         const LiveSequence& source = admission_->sequences().at(sequence.fork_of);
         const bool draft_is_late = source.holds_for_draft(draft_context_) && source.draft_rows < source.target_len;
-        if (!source.prompt_read() || draft_is_late) continue;
+        if (!source.is_prefilled() || draft_is_late) continue;
         if (!slots_->has_room(sequence, sequence.tokens.size(), 2)) break;
         if (!slots_->share(*source.slot, *sequence.slot, ModelRole::target, sequence.fork_rows, copies).ok()) break; // pages are on their way back
         sequence.draft_rows = sequence.request.names_model() ? std::min(source.draft_rows, sequence.fork_rows) : 0;
@@ -43,7 +45,7 @@ uint32_t Scheduler::slices_of_pass(uint32_t n_rows) const {
 }
 
 uint32_t Scheduler::replay_rows(TurnKind kind, double limit_ms) const {
-    if (kind == TurnKind::draft_rows) return catch_up_rows(limits_.max_replay_rows);
+    if (kind == TurnKind::answer_catch_up) return catch_up_rows(limits_.max_replay_rows);
     uint32_t rows = limits_.max_replay_rows;
     while (rows > kRowBucket && planner_->replay_ms(kind, rows) > limit_ms * replayed_layers(kind)) rows = row_bucket(rows / 2, rows); // no cut is within a layer
     return rows;
@@ -51,10 +53,10 @@ uint32_t Scheduler::replay_rows(TurnKind kind, double limit_ms) const {
 
 // Rows [first, second) of a cache that a turn of this kind is to fill for the sequence; none: first >= second.
 std::pair<uint32_t, uint32_t> Scheduler::rows_to_replay(const LiveSequence& sequence, TurnKind kind) const {
-    if (kind == TurnKind::target_prompt) return {sequence.target_rows, sequence.prompt_rows_wanted()};
-    const bool is_wanted = sequence.prompt_read() && sequence.unread_rounds == 0 && (sequence.lags(draft_context_) || sequence.holds_for_draft(draft_context_));
+    if (kind == TurnKind::prefill) return {sequence.target_rows, sequence.rows_to_prefill()};
+    const bool is_wanted = sequence.is_prefilled() && sequence.unread_rounds == 0 && (sequence.lags(draft_context_) || sequence.holds_for_draft(draft_context_));
     const uint32_t begin = sequence.draft_rows;
-    if (!is_wanted || sequence.prompt_rows.contains(begin) != (kind == TurnKind::draft_prompt)) return {begin, begin}; // the other kind's turn
+    if (!is_wanted || sequence.prompt_rows.contains(begin) != (kind == TurnKind::prompt_catch_up)) return {begin, begin}; // the other kind's turn
     return {begin, std::min(sequence.target_len, sequence.prompt_rows.end_of_path(begin))};
 }
 
@@ -63,14 +65,14 @@ Result<bool> Scheduler::start_replay(TurnKind kind, double limit_ms) {
     std::vector<ReplayRow> rows;
     for (auto& [id, sequence] : admission_->sequences()) {
         if (rows.size() == limit || sequence.fork_of != 0) continue;
-        if (sequence.stop != StopReason::none && !admission_->is_awaited(id)) continue; // forks may wait for a prompt nobody else wants
+        if (sequence.stop != StopReason::none && !admission_->is_awaited(id)) continue; // forks may wait for a prefill that nobody else wants
         auto [begin, end] = rows_to_replay(sequence, kind);
         if (begin >= end) continue;
         end = std::min(end, begin + (limit - static_cast<uint32_t>(rows.size())));
         if (!slots_->has_room(sequence, end - begin, 1)) break;
         if (!slots_->map(*sequence.slot, replayed(kind), end).ok()) continue; // pages are on their way back
         for (uint32_t position = begin; position < end; ++position) rows.push_back({sequence.slot->number, position});
-        if (kind == TurnKind::target_prompt) {
+        if (kind == TurnKind::prefill) {
             slots_->tell_tokens(*sequence.slot, begin, std::span(sequence.tokens).subspan(begin, end - begin));
             sequence.target_rows = sequence.target_len = end;
             sequence.prefilled_n += end - begin;
@@ -82,7 +84,7 @@ Result<bool> Scheduler::start_replay(TurnKind kind, double limit_ms) {
         sequence.last_turn = turns_->last_number() + 1;
     }
     if (rows.empty()) return false;
-    const uint32_t bucket = kind == TurnKind::draft_rows ? limit : row_bucket(static_cast<uint32_t>(rows.size()), limits_.max_replay_rows);
+    const uint32_t bucket = kind == TurnKind::answer_catch_up ? limit : row_bucket(static_cast<uint32_t>(rows.size()), limits_.max_replay_rows);
     turns_->next_buffers().write_list(rows, bucket);
     slots_->hand_over(turns_->next_buffers());
     const double ms = planner_->replay_ms(kind, bucket);
@@ -143,12 +145,12 @@ Result<bool> Scheduler::start_round(double limit_ms) {
 Result<bool> Scheduler::start_next(double limit_ms) {
     AUSPEX_TRY_ASSIGN(forked, start_forks());
     if (forked) return true;
-    AUSPEX_TRY_ASSIGN(read, start_replay(TurnKind::target_prompt, limit_ms));
-    if (read) return true;
-    // What was planned before draft prompts were read comes first; who was not part of it is in the plan after that.
+    AUSPEX_TRY_ASSIGN(prefills, start_replay(TurnKind::prefill, limit_ms));
+    if (prefills) return true;
+    // What was planned before a catch-up comes first; who was not part of it is in the plan after that.
     for (bool anew : {false, true}) {
         if (anew) AUSPEX_TRY(plan_round());
-        for (TurnKind kind : {TurnKind::draft_prompt, TurnKind::draft_rows}) {
+        for (TurnKind kind : {TurnKind::prompt_catch_up, TurnKind::answer_catch_up}) {
             if (draft_context_ == 0) break;
             AUSPEX_TRY_ASSIGN(started, start_replay(kind, limit_ms));
             if (started) return true;
@@ -242,7 +244,7 @@ Result<Scheduler::StepResult> Scheduler::step(double budget_ms) {
         if (turns_->partly_submitted() || left <= 0) break;
     }
     for (const auto& [id, sequence] : admission_->sequences())
-        if (sequence.stop == StopReason::none && !(sequence.holds() && sequence.prompt_read() && sequence.last_turn <= turns_->done_number())) result.n_active += 1;
+        if (sequence.stop == StopReason::none && !(sequence.holds() && sequence.is_prefilled() && sequence.last_turn <= turns_->done_number())) result.n_active += 1;
     result.pending = !turns_->idle() || result.n_active > 0;
     return result;
 }

@@ -1,4 +1,4 @@
-// Decides what the GPU does next: which sequences' prompts are read, which drafts are caught up, which slots share a
+// Decides what the GPU does next: which prompts are prefilled, which drafts catch up, which slots share a
 // round. Keeps at most two turns in flight, so that the next round is queued before the last one is read.
 #pragma once
 
@@ -50,7 +50,7 @@ class Scheduler {
     Result<bool> start_forks();
     Result<bool> start_replay(TurnKind kind, double limit_ms);
     Result<bool> start_round(double limit_ms);
-    static ModelRole replayed(TurnKind kind) { return kind == TurnKind::target_prompt ? ModelRole::target : ModelRole::draft; }
+    static ModelRole replayed(TurnKind kind) { return kind == TurnKind::prefill ? ModelRole::target : ModelRole::draft; }
     uint32_t replayed_layers(TurnKind kind) const { return models_.of(replayed(kind))->config().n_layers; }
     uint32_t replay_rows(TurnKind kind, double limit_ms) const; // that a turn may hold
     std::pair<uint32_t, uint32_t> rows_to_replay(const LiveSequence& sequence, TurnKind kind) const;

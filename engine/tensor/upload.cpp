@@ -9,8 +9,7 @@ namespace auspex {
 
 Result<std::unique_ptr<Uploader>> Uploader::create(Device& device, MemoryPool& memory) {
     std::unique_ptr<Uploader> uploader(new Uploader(device));
-    AUSPEX_TRY_ASSIGN(staging, memory.create(kStagingBytes, MemoryUse::upload));
-    uploader->staging_ = std::move(staging);
+    AUSPEX_TRY_SET(uploader->staging_, memory.create(kStagingBytes, MemoryUse::upload));
     uploader->rehearse_ = memory.rehearses();
     VkFenceCreateInfo info = {VK_STRUCTURE_TYPE_FENCE_CREATE_INFO, nullptr, 0};
     AUSPEX_VK_MAKE(device, uploader->fence_, CreateFence(device.handle, &info, nullptr, &uploader->fence_));
@@ -21,10 +20,10 @@ Uploader::~Uploader() {
     if (fence_) device_->vk.DestroyFence(device_->handle, fence_, nullptr);
 }
 
-Status Uploader::run_and_wait(const std::function<void(Recording&)>& record) {
+Status Uploader::run_and_wait(const char* label, const std::function<void(Recording&)>& record) {
     if (rehearse_) return ok_status();
     AUSPEX_TRY_ASSIGN(recording, Recording::create(*device_, 0));
-    recording->begin_segment("upload");
+    recording->begin_segment(label);
     record(*recording);
     recording->end_segment();
     AUSPEX_TRY(recording->finish());
@@ -42,7 +41,7 @@ Status Uploader::write_and_wait(BufferView view, const Fill& fill) {
     for (uint64_t offset = 0; offset < view.size; offset += kStagingBytes) {
         uint64_t bytes = std::min(kStagingBytes, view.size - offset);
         if (!rehearse_) AUSPEX_TRY(fill(offset, std::span(staging_.mapped(), bytes)));
-        AUSPEX_TRY(run_and_wait([&](Recording& cmd) { cmd.copy(staging_.view(0, bytes), view.sub(offset, bytes)); }));
+        AUSPEX_TRY(run_and_wait("upload", [&](Recording& cmd) { cmd.copy(staging_.view(0, bytes), view.sub(offset, bytes)); }));
         uploaded_bytes_ += bytes;
         if (progress) progress(uploaded_bytes_);
     }
@@ -57,14 +56,20 @@ Status Uploader::write_and_wait(const Buffer& buffer, std::span<const std::byte>
 }
 
 Status Uploader::zero_and_wait(BufferView view) {
-    return run_and_wait([&](Recording& cmd) { cmd.fill(view, 0); });
+    return run_and_wait("upload", [&](Recording& cmd) { cmd.fill(view, 0); });
 }
 
 Status Uploader::make_and_wait(uint64_t bytes, const std::function<void(Recording&)>& record) {
-    AUSPEX_TRY(run_and_wait(record));
+    AUSPEX_TRY(run_and_wait("upload", record));
     uploaded_bytes_ += bytes;
     if (progress) progress(uploaded_bytes_);
     return ok_status();
+}
+
+Result<Buffer> create_zeroed(MemoryPool& memory, Uploader& uploader, uint64_t bytes) {
+    AUSPEX_TRY_ASSIGN(made, memory.create(bytes, MemoryUse::device));
+    AUSPEX_TRY(uploader.zero_and_wait(made.view()));
+    return made;
 }
 
 Result<Tensor> create_tensor(Device& device, MemoryPool& memory, DType dtype, uint32_t rows, uint32_t cols, bool tile) {

@@ -25,8 +25,9 @@ class Uploader {
     // Runs what `record` records; it makes so many bytes, which count as uploaded.
     Status make_and_wait(uint64_t bytes, const std::function<void(Recording&)>& record);
 
-    // One segment, done before this returns.
+    // One segment, done before this returns; recorded before, or by `record` under this label.
     Status submit_and_wait(const Recording& recording);
+    Status run_and_wait(const char* label, const std::function<void(Recording&)>& record);
 
     uint64_t uploaded_bytes() const { return uploaded_bytes_; }
     bool rehearses() const { return rehearse_; } // made with a rehearsing pool: counts, reads and writes nothing
@@ -34,13 +35,15 @@ class Uploader {
 
   private:
     Uploader(Device& device) : device_(&device) {}
-    Status run_and_wait(const std::function<void(Recording&)>& record);
     Device* device_;
     bool rehearse_ = false;
     Buffer staging_;
     VkFence fence_ = VK_NULL_HANDLE;
     uint64_t uploaded_bytes_ = 0;
 };
+
+// A buffer of zeros.
+Result<Buffer> create_zeroed(MemoryPool& memory, Uploader& uploader, uint64_t bytes);
 
 // An empty tensor, cut into shards that fit one binding. tile: in tiles if its shape allows it.
 Result<Tensor> create_tensor(Device& device, MemoryPool& memory, DType dtype, uint32_t rows, uint32_t cols, bool tile);

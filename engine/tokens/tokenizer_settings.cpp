@@ -180,12 +180,9 @@ Result<TokenizerSettings> read_tokenizer_settings(const std::string& folder) {
                               path + ": found add_bos_token that is neither true nor false, expected one of them");
             settings.add_bos = value->get<bool>();
         }
-        AUSPEX_TRY_ASSIGN(bos, spelling_setting(root, "bos_token", path));
-        AUSPEX_TRY_ASSIGN(eos, spelling_setting(root, "eos_token", path));
-        AUSPEX_TRY_ASSIGN(chat_template, template_setting(root, path));
-        settings.bos_spelling = std::move(bos);
-        settings.eos_spelling = std::move(eos);
-        settings.chat_template = std::move(chat_template);
+        AUSPEX_TRY_SET(settings.bos_spelling, spelling_setting(root, "bos_token", path));
+        AUSPEX_TRY_SET(settings.eos_spelling, spelling_setting(root, "eos_token", path));
+        AUSPEX_TRY_SET(settings.chat_template, template_setting(root, path));
         AUSPEX_TRY(read_decoder(root, path, from_decoder));
     }
     AUSPEX_TRY(read_added_tokens(folder, settings.added));
@@ -194,8 +191,7 @@ Result<TokenizerSettings> read_tokenizer_settings(const std::string& folder) {
     for (AddedWord& word : settings.added)
         if (settings.names(word.spelling)) word.special = true;
     if (path_exists(template_path)) { // the newer place; transformers prefers it too
-        AUSPEX_TRY_ASSIGN(text, read_text_file(template_path, max_template_bytes));
-        settings.chat_template = std::move(text);
+        AUSPEX_TRY_SET(settings.chat_template, read_text_file(template_path, max_template_bytes));
     }
     return settings;
 }

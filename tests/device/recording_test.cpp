@@ -21,7 +21,7 @@ class RecordingTest : public GpuTest {
     std::vector<float> ones() { return std::vector<float>(2 * kWidth, 1.0f); }
 };
 
-TEST_F(RecordingTest, SegmentsSeeEachOthersWritesAndReplay) {
+TEST_F(RecordingTest, SegmentsSeeEachOthersWritesAndRunAgain) {
     Buffer a = upload(ones()), b = output<float>(2 * kWidth), c = output<float>(kWidth);
     std::unique_ptr<Recording> recording = new_recording();
     Recorder to{*recording, kernels()};
@@ -36,7 +36,7 @@ TEST_F(RecordingTest, SegmentsSeeEachOthersWritesAndReplay) {
     ASSERT_TRUE(recording->finish().ok()) << recording->finish().message();
     EXPECT_EQ(recording->n_segments(), 2u);
     const float once = 1.0f / (1.0f + std::exp(-1.0f));
-    for (int replay = 0; replay < 3; ++replay) {
+    for (int run = 0; run < 3; ++run) {
         submit_and_wait(*recording);
         const float twice = once * once / (1.0f + std::exp(-once));
         for (float v : floats(c, kWidth)) EXPECT_NEAR(v, twice, 1e-5f);
@@ -49,16 +49,16 @@ TEST_F(RecordingTest, RegionsHaveTimesAndNames) {
     for (const Buffer* in_memory : {static_cast<const Buffer*>(nullptr), static_cast<const Buffer*>(&ticks)}) {
         std::unique_ptr<Recording> recording = new_recording(3, in_memory);
         Recorder to{*recording, kernels()};
-        for (const char* name : {"one", "two", "three", "four"}) { // the last is beyond what was asked for: no time, no error
+        for (Region region : {Region::draft, Region::verify, Region::accept, Region::fork}) { // the last is beyond what was asked for: no time, no error
             recording->begin_segment("segment");
-            recording->begin_region(name);
+            recording->begin_region(region);
             record_swiglu(to, a.view(), b.view(), 1, kWidth);
             recording->end_region();
             recording->end_segment();
         }
         ASSERT_TRUE(recording->finish().ok());
         uint64_t last_tick = 0;
-        for (int replay = 0; replay < 2; ++replay) {
+        for (int run = 0; run < 2; ++run) {
             submit_and_wait(*recording);
             const auto times = recording->region_times();
             ASSERT_EQ(times.size(), 3u);
@@ -71,7 +71,8 @@ TEST_F(RecordingTest, RegionsHaveTimesAndNames) {
                 last_tick = times[i].end_tick;
             }
             EXPECT_GT(last_tick, 0u);
-            EXPECT_STREQ(times[1].name, "two");
+            EXPECT_EQ(times[1].region, Region::verify);
+            EXPECT_STREQ(region_name(times[1].region), "verify");
         }
     }
 }
@@ -82,7 +83,7 @@ TEST_F(RecordingTest, CutsKeepOrderAndRegions) {
     const Buffer from = upload(x), middle = output<float>(64), to = output<float>(64);
     std::unique_ptr<Recording> recording = new_recording(8);
     recording->begin_segment("cut");
-    recording->begin_region("one");
+    recording->begin_region(Region::draft);
     recording->transfer_barrier();
     recording->copy(from.view(), middle.view());
     recording->transfer_barrier();
@@ -90,7 +91,7 @@ TEST_F(RecordingTest, CutsKeepOrderAndRegions) {
     recording->copy(middle.view(), to.view());
     recording->end_region();
     recording->cut();
-    recording->begin_region("two");
+    recording->begin_region(Region::verify);
     recording->end_region();
     recording->end_segment();
     ASSERT_TRUE(recording->finish().ok());
@@ -99,9 +100,9 @@ TEST_F(RecordingTest, CutsKeepOrderAndRegions) {
     EXPECT_EQ(floats(to, 64), x);
     const auto times = recording->region_times();
     ASSERT_EQ(times.size(), 3u);
-    const char* names[] = {"one", "one", "two"};
+    const Region regions[] = {Region::draft, Region::draft, Region::verify};
     for (uint32_t i = 0; i < 3; ++i) {
-        EXPECT_STREQ(times[i].name, names[i]);
+        EXPECT_EQ(times[i].region, regions[i]);
         EXPECT_EQ(times[i].segment, i);
     }
 }
@@ -111,7 +112,7 @@ TEST_F(RecordingTest, TimesInMemoryDoNotWaitForWhatIsInFlight) {
     Buffer ticks = output<uint64_t>(2);
     std::unique_ptr<Recording> timed = new_recording(1, &ticks), after = new_recording();
     timed->begin_segment("timed");
-    timed->begin_region("region");
+    timed->begin_region(Region::pass);
     timed->end_region();
     timed->end_segment();
     constexpr uint64_t kBytes = 64ull << 20;
@@ -149,7 +150,7 @@ TEST_F(RecordingTest, TimesAreNotAvailableWithoutTimestamps) {
     auto recording = Recording::create(*made.value(), 2);
     ASSERT_TRUE(recording.ok());
     recording.value()->begin_segment("segment");
-    recording.value()->begin_region("region");
+    recording.value()->begin_region(Region::pass);
     recording.value()->end_region();
     recording.value()->end_segment();
     EXPECT_TRUE(recording.value()->finish().ok());
@@ -222,7 +223,7 @@ TEST_F(RecordingTest, TheFirstErrorSticksAndNothingIsRecordedAfterIt) {
         EXPECT_NE(message.find(one.words), std::string::npos) << message;
         // Everything after it is ignored, in any order.
         recording->fail({Code::io, "a later error"});
-        recording->begin_region("region");
+        recording->begin_region(Region::pass);
         record_swiglu(to, a.view(), b.view(), 1, kWidth);
         recording->copy(a.view(), b.view());
         recording->fill(b.view(), 0);

@@ -1,5 +1,7 @@
 // One recorded round by itself, without the scheduler: slots with different draft_len, lag, room and temperature in one
 // batch, and what the round reports and leaves behind. Target and draft are the same model, so every draft is accepted.
+#include "prefill/prefill.h"
+#include "round/round.h"
 #include "session/engine_fixture.h"
 #include "session/gpu_contents.h"
 
@@ -209,8 +211,8 @@ TEST_F(RoundByHand, temperature_and_seed_belong_to_the_slot) {
     EXPECT_EQ(texts[3], continuation(7, text, 20));
 }
 
-// The same text in three slots: recorded anew for every round, replayed, and replayed in segments.
-TEST_F(RoundByHand, replayed_and_sliced_recordings_give_the_bits_of_fresh_ones) {
+// The same text in three slots: recorded anew for every round, recorded once, and recorded once in segments.
+TEST_F(RoundByHand, used_and_sliced_recordings_give_the_bits_of_fresh_ones) {
     const auto text = random_prompt(17, kVocab, 6);
     for (uint32_t slot : {0u, 1u, 2u}) fill(slot, text, 15, state(4, 1.5f));
     ASSERT_FALSE(HasFatalFailure());
@@ -221,10 +223,10 @@ TEST_F(RoundByHand, replayed_and_sliced_recordings_give_the_bits_of_fresh_ones) 
     for (int i = 0; i < 6; ++i) {
         const gpu::RoundRecord fresh = round({0}, 4)[0];
         for (uint32_t slot : {1u, 2u}) {
-            const gpu::RoundRecord replayed = play(slot == 1 ? *whole : *sliced, {slot})[0];
-            ASSERT_EQ(replayed.n_tokens, fresh.n_tokens) << "slot " << slot << ", round " << i;
-            EXPECT_EQ(replayed.accepted_len, fresh.accepted_len);
-            EXPECT_TRUE(std::equal(fresh.tokens, fresh.tokens + fresh.n_tokens, replayed.tokens)) << "slot " << slot << ", round " << i;
+            const gpu::RoundRecord again = play(slot == 1 ? *whole : *sliced, {slot})[0];
+            ASSERT_EQ(again.n_tokens, fresh.n_tokens) << "slot " << slot << ", round " << i;
+            EXPECT_EQ(again.accepted_len, fresh.accepted_len);
+            EXPECT_TRUE(std::equal(fresh.tokens, fresh.tokens + fresh.n_tokens, again.tokens)) << "slot " << slot << ", round " << i;
         }
     }
     const uint32_t n_rows = slot_state(*engine_, 0).target_len;

@@ -38,7 +38,7 @@ Remains remains_of(Engine& engine, uint64_t id, uint32_t target_rows, uint32_t d
             cache_rows(engine, *engine.draft(), sequence.slot->number, draft_rows)};
 }
 
-// The same text without a single draft. The draft then reads it by replay; what follows is not looked at.
+// The same text without a single draft. The draft then catches up with it; what follows is not looked at.
 Remains never_drafted(Engine& engine, const Job& job, uint32_t target_rows, uint32_t draft_rows) {
     auto id = engine.create_sequence({job.prompt, job.max_tokens + 20, {0, 1}, 0, true});
     const LiveSequence& sequence = *find_sequence(engine, id.value());

@@ -58,18 +58,18 @@ TEST(Measure, passes_add_up) {
     if (engine->device().caps.timestamp_period_ns > 0) {
         EXPECT_LE(five.least_ms, five.gpu_ms);
         EXPECT_GE(five.most_ms, five.gpu_ms);
-        std::set<std::string> names;
+        std::set<Region> found;
         uint32_t count = 0;
         for (const StageTime& stage : five.stages) {
-            EXPECT_TRUE(names.insert(stage.name).second) << stage.name;
+            EXPECT_TRUE(found.insert(stage.stage).second) << region_name(stage.stage);
             EXPECT_GE(stage.ms, 0);
             EXPECT_GE(stage.count, 1u);
             count += stage.count;
         }
         // Whatever stages are fused, these are there and what is of a layer comes once for each of the two.
-        for (const char* name : {"qkv", "attention", "down", "head", "sampling"}) EXPECT_TRUE(names.contains(name)) << name;
+        for (Region stage : {Region::qkv, Region::attention, Region::down, Region::head, Region::sampling}) EXPECT_TRUE(found.contains(stage)) << region_name(stage);
         for (const StageTime& stage : five.stages) {
-            EXPECT_EQ(stage.count, std::string_view(stage.name) == "attention" ? 2u : stage.count);
+            EXPECT_EQ(stage.count, stage.stage == Region::attention ? 2u : stage.count);
         }
         EXPECT_LE(count, five.n_dispatches) << "no stage without work";
     } else {

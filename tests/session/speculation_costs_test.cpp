@@ -180,7 +180,7 @@ TEST(SpeculationCosts, RecordingIsTheMeanOfWhatWasRecorded) {
     EXPECT_EQ(costs.recording_ms(), 0) << "nothing was seen";
     costs.observe({}, {0, 450, 0.5, 451, 30});
     for (int i = 0; i < 50; ++i) costs.observe({}, {0, 50, 0.5, 51});
-    EXPECT_EQ(costs.recording_ms(), 30) << "replays say nothing";
+    EXPECT_EQ(costs.recording_ms(), 30) << "rounds whose recording was there say nothing";
     costs.observe({.model = true, .draft_len = 1}, {11, 1000, 0.5, 1012, 50});
     costs.observe_catch_up(8, 9, 25);
     EXPECT_EQ(costs.recording_ms(), 35);

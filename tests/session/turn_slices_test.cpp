@@ -54,8 +54,8 @@ TEST(TurnSlices, a_budget_is_not_exceeded_but_by_what_must_go) {
     EXPECT_EQ(submissions({-1, 5}, 100, 10, false), Sizes{});
 }
 
-TEST(TurnSlices, prompts_are_predicted_from_fewer_and_more_rows) {
-    PromptPace pace;
+TEST(TurnSlices, replays_are_predicted_from_fewer_and_more_rows) {
+    ReplayPace pace;
     EXPECT_LT(pace.ms(8), 0);
     pace.observe(64, 50);
     EXPECT_EQ(pace.ms(64), 50);

@@ -8,6 +8,7 @@
 #include "kernels/embedded_shaders.h"
 #include "session/tuning/prompt_check.h"
 #include "session/tuning/row_comparison.h"
+#include "session/tuning/tuning_store.h"
 #include "test_shaders.h"
 
 #include <filesystem>

@@ -41,16 +41,13 @@ VKAPI_ATTR void VKAPI_CALL no_barrier(VkCommandBuffer, VkPipelineStageFlags, VkP
                                       const VkImageMemoryBarrier*) {}
 
 Status Stage::open() {
-    AUSPEX_TRY_ASSIGN(made, Device::create({}, Logger{}));
-    device = std::move(made);
+    AUSPEX_TRY_SET(device, Device::create({}, Logger{}));
     real_barrier = device->vk.CmdPipelineBarrier;
     memory = std::make_unique<MemoryPool>(*device);
-    AUSPEX_TRY_ASSIGN(library, KernelLibrary::create(*device, choose_tuning(device->caps), ""));
-    kernels = std::move(library);
+    AUSPEX_TRY_SET(kernels, KernelLibrary::create(*device, choose_tuning(device->caps), ""));
     for (Buffer* buffer : {&a, &b, &c, &counts}) {
-        AUSPEX_TRY_ASSIGN(one, memory->create(2 * kBytes, MemoryUse::upload));
-        std::memset(one.mapped(), 0, one.size());
-        *buffer = std::move(one);
+        AUSPEX_TRY_SET(*buffer, memory->create(2 * kBytes, MemoryUse::upload));
+        std::memset(buffer->mapped(), 0, buffer->size());
     }
     VkFenceCreateInfo info = {VK_STRUCTURE_TYPE_FENCE_CREATE_INFO, nullptr, 0};
     return device->check(device->vk.CreateFence(device->handle, &info, nullptr, &fence), "vkCreateFence");

@@ -173,8 +173,7 @@ Result<std::unique_ptr<Checkpoint>> open_folder(const std::string& folder) {
         files.push_back(std::move(file));
         paths.push_back(whole);
     } else {
-        AUSPEX_TRY_ASSIGN(shards, open_shards(folder, paths));
-        files = std::move(shards);
+        AUSPEX_TRY_SET(files, open_shards(folder, paths));
     }
     AUSPEX_TRY_ASSIGN(tensors, list_tensors(files, paths));
     return std::unique_ptr<Checkpoint>(std::make_unique<FilesCheckpoint<SafetensorsFile>>(

@@ -2,7 +2,6 @@
 // that has no more bits than what is asked for: converting it would only lose.
 #include "model/checkpoint/checkpoint.h"
 
-#include "base/checked.h"
 #include "tensor/quant_blocks.h"
 
 #include <algorithm>

@@ -38,7 +38,7 @@ Result<CopySpeed> measure_copy(Device& device, KernelLibrary& kernels, uint32_t 
     recording->fill(b.view(), ~kPattern);
     recording->transfer_barrier();
     for (uint32_t i = 0; i <= repetitions; ++i) { // the first warms up
-        recording->begin_region("copy");
+        recording->begin_region(Region::copy);
         record_kernel_copy(to, i % 2 ? b.view(0, bytes) : a.view(0, bytes), i % 2 ? a.view(0, bytes) : b.view(0, bytes));
         recording->barrier();
         recording->end_region();

@@ -1,14 +1,10 @@
 // Records a pass several times, so that the GPU stays busy, and reads its timestamps.
 #include "session/measure/pass_meter.h"
 
-#include "kernels/prompt_attention.h"
-#include "kernels/rows.h"
 #include "kernels/vocab.h"
 #include "shared/vocab_args.h"
-#include "tensor/upload.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace auspex {
 
@@ -22,16 +18,16 @@ double median(std::vector<double> values) {
     return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-// Regions of a recording whose segments are passes: per name and pass the sum, then the median over the passes.
+// Regions of a recording whose segments are passes: of each in a pass the sum, then the median over the passes.
 std::vector<StageTime> stages_of(const Recording& recording) {
     std::vector<StageTime> stages;
     std::vector<std::vector<double>> sums; // (stages, segments)
     for (const Recording::RegionTime& region : recording.region_times()) {
         if (region.ms < 0) return {};
-        auto found = std::find_if(stages.begin(), stages.end(), [&](const StageTime& s) { return std::strcmp(s.name, region.name) == 0; });
+        auto found = std::find_if(stages.begin(), stages.end(), [&](const StageTime& s) { return s.stage == region.region; });
         const auto at = static_cast<size_t>(found - stages.begin());
         if (found == stages.end()) {
-            stages.push_back({region.name, 0, 0});
+            stages.push_back({region.region, 0, 0});
             sums.emplace_back(recording.n_segments(), 0.0);
         }
         sums[at][region.segment] += region.ms;
@@ -55,77 +51,45 @@ double matrix_elements(const LlamaWeights& weights, const PassRequest& request) 
 
 } // namespace
 
-PassMeter::~PassMeter() {
-    if (fence_) device_->vk.DestroyFence(device_->handle, fence_, nullptr);
-}
-
 Status PassMeter::prepare(const PassRequest& request, std::span<const PageChange> pages) {
-    const uint32_t vocab = model(request).config().vocab_size, n = request.n_rows;
+    const uint32_t vocab = errand_->model(request.of).config().vocab_size, n = request.n_rows;
     const uint64_t bests_bytes = request.kind == PassKind::rows ? n * uint64_t{ceil_div(vocab, 2u)} * sizeof(gpu::BestToken) : 4;
-    if (bests_bytes > device_->caps.max_storage_buffer_range)
+    if (bests_bytes > errand_->device().caps.max_storage_buffer_range)
         return {Code::unsupported, std::to_string(n) + " rows of the vocabulary exceed the device's storage buffer range"};
-    auto make = [&](Buffer& buffer, uint64_t bytes, MemoryUse use) -> Status {
-        AUSPEX_TRY_ASSIGN(made, memory_.create(bytes, use));
-        if (made.mapped()) std::memset(made.mapped(), 0, made.size());
-        buffer = std::move(made);
-        return ok_status();
-    };
-    AUSPEX_TRY_ASSIGN(turn, TurnBuffers::create(memory_, {.max_commands = static_cast<uint32_t>(pages.size()) + request.depth + n, .max_list = n}));
-    turn_ = std::move(turn);
-    AUSPEX_TRY(make(rows_, n * sizeof(gpu::Row), MemoryUse::device));
-    AUSPEX_TRY(make(counts_, 12, MemoryUse::device));
-    AUSPEX_TRY(make(bests_, bests_bytes, MemoryUse::device));
-    AUSPEX_TRY(make(choices_, n * sizeof(gpu::VocabChoice), MemoryUse::device));
-    VkFenceCreateInfo info = {VK_STRUCTURE_TYPE_FENCE_CREATE_INFO, nullptr, 0};
-    AUSPEX_VK_MAKE(*device_, fence_, CreateFence(device_->handle, &info, nullptr, &fence_));
-
-    CommandWriter writer(turn_.max_commands);
-    writer.pages(request.of, slot_, pages);
+    AUSPEX_TRY(errand_->prepare(n, pages.size()));
+    AUSPEX_TRY_SET(bests_, errand_->memory().create(bests_bytes, MemoryUse::device));
+    AUSPEX_TRY_SET(choices_, errand_->memory().create(n * sizeof(gpu::VocabChoice), MemoryUse::device));
     std::vector<uint32_t> tokens(n);
-    std::vector<ReplayRow> rows;
-    for (uint32_t i = 0; i < n; ++i) {
-        tokens[i] = static_cast<uint32_t>((uint64_t{i} * 7919 + 1) % vocab);
-        rows.push_back({slot_, request.depth + i});
-    }
-    writer.history(slot_, request.depth, tokens);
-    writer.flush(turn_);
-    turn_.write_list(rows, n);
+    for (uint32_t i = 0; i < n; ++i) tokens[i] = static_cast<uint32_t>((uint64_t{i} * 7919 + 1) % vocab);
+    errand_->tell(request.of, tokens, request.depth, pages);
     return ok_status();
 }
 
-void PassMeter::record_pass(Recorder& to, const PassRequest& request) {
-    const LlamaModel& llama = model(request);
+void PassMeter::record_pass(Recorder& to, const PassRequest& request, const Pass& pass) {
+    const LlamaModel& llama = errand_->model(request.of);
     const uint32_t n = request.n_rows;
-    const Pass pass = {.rows = rows_.view(), .counts = counts_.view(), .n_rows = n, .kind = request.kind, .rows_per_slot = n};
     llama.record_embedding(to, pass);
     llama.record_layers(to, pass, 0, llama.config().n_layers);
     if (request.kind == PassKind::prompt) return;
-    const uint32_t n_bests = llama.record_best_head(to, {.bests = bests_.view(), .state = buffers_->state.view(), .adds_noise = false},
-                                                    {.vocab = llama.config().vocab_size, .n_rows = n, .rows = rows_.view()});
-    to.cmd.stage("sampling");
+    const uint32_t n_bests = llama.record_best_head(to, {.bests = bests_.view(), .state = errand_->buffers().state.view(), .adds_noise = false},
+                                                    {.vocab = llama.config().vocab_size, .n_rows = n, .rows = pass.rows});
+    to.cmd.stage(Region::sampling);
     record_pick_best(to, bests_.view(), choices_.view(), n, n_bests);
     to.cmd.barrier();
 }
 
 Result<std::unique_ptr<Recording>> PassMeter::record(const PassRequest& request, uint32_t n, bool stages) {
-    const LlamaModel& llama = model(request);
     constexpr uint32_t stages_per_layer = 16, other_stages = 8; // at most
-    const uint32_t regions = stages ? stages_per_layer * llama.config().n_layers + other_stages : 1;
-    AUSPEX_TRY_ASSIGN(made, Recording::create(*device_, n * regions));
-    Recorder to = {*made, *kernels_};
+    const uint32_t regions = stages ? stages_per_layer * errand_->model(request.of).config().n_layers + other_stages : 1;
+    AUSPEX_TRY_ASSIGN(made, Recording::create(errand_->device(), n * regions));
+    Recorder to = {*made, errand_->kernels()};
+    Pass pass = {};
     for (uint32_t i = 0; i < n; ++i) {
         made->begin_segment("measure");
-        if (i == 0) {
-            record_commands(to, models_, *buffers_, turn_);
-            const uint32_t tile = request.kind == PassKind::prompt ? prompt_tile_rows(to.tuning(), llama.cache().attention_shape(), request.n_rows)
-                                                                    : attention_tile_rows(to.tuning(), request.n_rows);
-            record_replay_rows(to, turn_.list.view(), buffers_->history.view(), rows_.view(), counts_.view(), request.n_rows,
-                               buffers_->history_stride, llama.config().n_kv_heads, tile);
-            made->barrier();
-        }
+        if (i == 0) pass = errand_->record_rows(to, request.of, request.kind, request.n_rows);
         made->time_stages(stages);
-        if (!stages) made->begin_region("pass");
-        record_pass(to, request);
+        if (!stages) made->begin_region(Region::pass);
+        record_pass(to, request, pass);
         if (!stages) made->end_region();
         made->end_stages();
         made->end_segment();
@@ -134,20 +98,9 @@ Result<std::unique_ptr<Recording>> PassMeter::record(const PassRequest& request,
     return made;
 }
 
-Status PassMeter::run(const Recording& recording, uint32_t first, uint32_t count, uint32_t at_once) {
-    std::vector<VkCommandBuffer> segments;
-    for (uint32_t i = first; i < first + count; ++i) segments.push_back(recording.segment(i));
-    for (uint32_t i = 0; i < count; i += at_once) {
-        const uint32_t n = std::min(at_once, count - i);
-        AUSPEX_TRY(device_->submit(segments.data() + i, n, i + n == count ? fence_ : VK_NULL_HANDLE));
-    }
-    AUSPEX_TRY(device_->wait_until_done(fence_));
-    return device_->check(device_->vk.ResetFences(device_->handle, 1, &fence_), "vkResetFences");
-}
-
 Result<PassTimes> PassMeter::measure(const PassRequest& request, std::span<const PageChange> pages) {
     AUSPEX_TRY(prepare(request, pages));
-    const LlamaModel& llama = model(request);
+    const LlamaModel& llama = errand_->model(request.of);
     const LlamaWeights& weights = llama.weights();
     PassTimes times;
     times.weights_bytes = weights.bytes_per_pass() - (request.kind == PassKind::rows ? 0 : weights.head().bytes());
@@ -159,11 +112,11 @@ Result<PassTimes> PassMeter::measure(const PassRequest& request, std::span<const
     times.n_dispatches = (passes->n_dispatches() - one->n_dispatches()) / request.repetitions;
     times.n_barriers = (passes->n_barriers() - one->n_barriers()) / request.repetitions;
     const uint64_t warm_up = now_ns();
-    AUSPEX_TRY(run(*passes, 0, 1, 1));
+    AUSPEX_TRY(errand_->run(*passes, 0, 1, 1));
     const uint64_t begin = now_ns();
     const double warm_up_ms = static_cast<double>(begin - warm_up) * 1e-6; // at least as long as a pass
     const auto at_once = static_cast<uint32_t>(std::clamp(kSubmissionMs / warm_up_ms, 1.0, 1.0 + request.repetitions));
-    AUSPEX_TRY(run(*passes, 1, request.repetitions, at_once));
+    AUSPEX_TRY(errand_->run(*passes, 1, request.repetitions, at_once));
     times.wall_ms = static_cast<double>(now_ns() - begin) * 1e-6 / request.repetitions;
     std::vector<double> ms;
     for (const Recording::RegionTime& region : passes->region_times())
@@ -175,7 +128,7 @@ Result<PassTimes> PassMeter::measure(const PassRequest& request, std::span<const
     }
     if (!request.stages || ms.empty()) return times;
     AUSPEX_TRY_ASSIGN(staged, record(request, request.repetitions + 1, true));
-    AUSPEX_TRY(run(*staged, 0, request.repetitions + 1, at_once));
+    AUSPEX_TRY(errand_->run(*staged, 0, request.repetitions + 1, at_once));
     times.stages = stages_of(*staged);
     return times;
 }

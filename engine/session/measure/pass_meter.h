@@ -1,8 +1,7 @@
-// Times single passes of a model as rounds and prompts record them, whole and stage by stage. Waits; for tools.
-// It brings its own buffers and recordings; the slot, its pages and the order of work are the scheduler's.
+// Times single passes of a model as rounds and prefills record them, whole and stage by stage. Waits; for tools.
 #pragma once
 
-#include "session/slots/command_writer.h"
+#include "session/measure/errand.h"
 
 namespace auspex {
 
@@ -16,8 +15,8 @@ struct PassRequest {
 };
 
 struct StageTime {
-    const char* name;
-    double ms;      // of all stages of this name in one pass; the median over the repetitions
+    Region stage;
+    double ms;      // of all such stages in one pass; the median over the repetitions
     uint32_t count; // of them
 };
 
@@ -33,33 +32,19 @@ struct PassTimes {
 
 class PassMeter {
   public:
-    // Rows lie in `slot`, whose pages for depth + n_rows rows of the model are mapped: `pages` are told to the GPU first.
-    // Nothing else may be submitted until measure() returns.
-    PassMeter(Device& device, KernelLibrary& kernels, RoundModels models, const RoundBuffers& buffers, uint32_t slot)
-        : device_(&device), kernels_(&kernels), models_(models), buffers_(&buffers), slot_(slot), memory_(device) {}
-    ~PassMeter();
+    explicit PassMeter(Errand& errand) : errand_(&errand) {}
 
+    // The model's pages for depth + n_rows rows are told first.
     Result<PassTimes> measure(const PassRequest& request, std::span<const PageChange> pages);
 
   private:
     Status prepare(const PassRequest& request, std::span<const PageChange> pages);
     // `n` passes, each in a segment of its own.
     Result<std::unique_ptr<Recording>> record(const PassRequest& request, uint32_t n, bool stages);
-    void record_pass(Recorder& to, const PassRequest& request);
-    // Segments of a recording, so many in a submission at most.
-    Status run(const Recording& recording, uint32_t first, uint32_t count, uint32_t at_once);
-    const LlamaModel& model(const PassRequest& request) const { return *models_.of(request.of); }
+    void record_pass(Recorder& to, const PassRequest& request, const Pass& pass);
 
-    Device* device_;
-    KernelLibrary* kernels_;
-    RoundModels models_;
-    const RoundBuffers* buffers_;
-    uint32_t slot_;
-    MemoryPool memory_; // of this meter alone: given back with it
-    TurnBuffers turn_;  // commands, count and list
-    Buffer rows_, counts_;                 // (n_rows) Row, 3 uint
-    Buffer bests_, choices_;               // (n_rows, at most half the vocabulary) BestToken, (n_rows) VocabChoice
-    VkFence fence_ = VK_NULL_HANDLE;
+    Errand* errand_;
+    Buffer bests_, choices_; // (n_rows, at most half the vocabulary) BestToken, (n_rows) VocabChoice
 };
 
 } // namespace auspex

@@ -98,19 +98,14 @@ std::unique_ptr<Checkpoint> trim_vocabulary(std::unique_ptr<Checkpoint> source, 
 Result<OpenedModels> open_models(const ModelSource& target, const ModelSource& draft) {
     OpenedModels models;
     if (!target.named()) return Status(Code::invalid_argument, "target_path is not set; expected a GGUF file or a model folder");
-    AUSPEX_TRY_ASSIGN(opened_target, open_one(target));
-    models.target = std::move(opened_target);
+    AUSPEX_TRY_SET(models.target, open_one(target));
     models.end_ids = models.target->config().eos_ids;
-    if (draft.named()) {
-        AUSPEX_TRY_ASSIGN(opened_draft, open_one(draft));
-        models.draft = std::move(opened_draft);
-    }
+    if (draft.named()) AUSPEX_TRY_SET(models.draft, open_one(draft));
     uint32_t n_tokens = models.target->config().vocab_size;
     if (!target.synthetic) {
-        AUSPEX_TRY_ASSIGN(tokenizer, open_tokenizer(target.path));
-        AUSPEX_TRY(check_rows(*models.target, *tokenizer));
-        AUSPEX_TRY(check_named_ids(*models.target, *tokenizer));
-        models.tokenizer = std::move(tokenizer);
+        AUSPEX_TRY_SET(models.tokenizer, open_tokenizer(target.path));
+        AUSPEX_TRY(check_rows(*models.target, *models.tokenizer));
+        AUSPEX_TRY(check_named_ids(*models.target, *models.tokenizer));
         n_tokens = std::min(n_tokens, models.tokenizer->vocab_size());
         const std::vector<uint32_t>& ends = models.tokenizer->end_ids();
         models.end_ids.insert(models.end_ids.end(), ends.begin(), ends.end());

@@ -1,8 +1,7 @@
 // The host's words to the GPU for one turn. No word is written twice: a later value replaces an earlier one.
 #pragma once
 
-#include "round/round.h"
-#include "sequence/sequence.h"
+#include "round_state/round_pass.h"
 
 #include <map>
 #include <span>

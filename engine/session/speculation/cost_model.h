@@ -18,7 +18,6 @@
 #include <optional>
 #include <set>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 namespace auspex {
@@ -44,7 +43,7 @@ struct CostPrior {
 // Milliseconds; negative: not available. wall: since the round before was complete, if nothing else ran between.
 struct ObservedRound {
     double draft_ms = -1, verify_ms = -1, accept_ms = -1, wall_ms = -1;
-    double recording_ms = 0; // of the host, before all that; 0: replayed
+    double recording_ms = 0; // of the host, before all that; 0: the recording was there
     double text_len = 0;     // tokens before the round; of several sequences the mean
     bool is_steady = true;   // directly behind another round, and of sequences that were all alive: else caches are cold, or rows are skipped
 };

@@ -3,7 +3,6 @@
 #include "session/trace/turn_trace.h"
 
 #include <algorithm>
-#include <array>
 
 namespace auspex {
 
@@ -13,7 +12,7 @@ const char* name_of(TurnKind kind) {
     switch (kind) {
     case TurnKind::round: return "round";
     case TurnKind::copy: return "fork";
-    case TurnKind::target_prompt: return "prefill";
+    case TurnKind::prefill: return "prefill";
     default: return "draft prefill";
     }
 }
@@ -70,7 +69,7 @@ void TurnTrace::turn_is_done(const Turn& turn) {
     event.is_stage = true;
     const uint64_t turn_begin_ns = event.begin_ns;
     for (const Recording::RegionTime& stage : stages) {
-        event.name = stage.name;
+        event.name = region_name(stage.region);
         event.begin_ns = turn_begin_ns + clock_.between_ns(stages.front().begin_tick, stage.begin_tick);
         event.duration_ns = clock_.between_ns(stage.begin_tick, stage.end_tick);
         sink_(event);

@@ -3,11 +3,11 @@
 
 #include "base/platform.h"
 #include "kernels/embedded_shaders.h"
-#include "kernels/matmul.h"
 #include "model/checkpoint/tensor_roles.h"
 #include "session/models/open_models.h"
 #include "session/tuning/prompt_check.h"
 #include "session/tuning/row_comparison.h"
+#include "session/tuning/tuning_store.h"
 #include "tensor/device_format.h"
 
 #include <algorithm>

@@ -4,7 +4,6 @@
 
 #include "model/checkpoint/checkpoint.h"
 #include "session/tuning/knob_timing.h"
-#include "session/tuning/tuning_store.h"
 
 namespace auspex {
 

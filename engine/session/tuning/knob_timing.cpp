@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "base/platform.h"
+#include "kernels/attention.h"
 #include "kernels/matmul.h"
 #include "kernels/normed_matvec.h"
 #include "kernels/prenorm.h"
@@ -16,7 +17,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -124,16 +124,14 @@ Result<KernelLibrary*> KnobTimer::library(const Tuning& tuning) {
     if (request_.kernels && request_.kernels->tuning() == tuning) return request_.kernels;
     auto& library = libraries_[tuning.sizes() + (tuning.wide ? "" : " plain")];
     if (!library) {
-        AUSPEX_TRY_ASSIGN(made, KernelLibrary::create(device_, tuning, ""));
-        if (request_.adjust_kernels) request_.adjust_kernels(*made);
-        library = std::move(made);
+        AUSPEX_TRY_SET(library, KernelLibrary::create(device_, tuning, ""));
+        if (request_.adjust_kernels) request_.adjust_kernels(*library);
     }
     return library.get();
 }
 
 Status KnobTimer::zeroed(Buffer& buffer, uint64_t bytes) {
-    AUSPEX_TRY_ASSIGN(made, memory_.create(bytes, MemoryUse::device));
-    buffer = std::move(made);
+    AUSPEX_TRY_SET(buffer, memory_.create(bytes, MemoryUse::device));
     return uploader_->zero_and_wait(buffer.view());
 }
 
@@ -156,8 +154,7 @@ uint32_t KnobTimer::copies_of(uint64_t bytes) const {
 }
 
 Status KnobTimer::prepare(const Tuning& base) {
-    AUSPEX_TRY_ASSIGN(uploader, Uploader::create(device_, memory_));
-    uploader_ = std::move(uploader);
+    AUSPEX_TRY_SET(uploader_, Uploader::create(device_, memory_));
     AUSPEX_TRY(prepare_matrices(base));
     AUSPEX_TRY(prepare_vocab(base));
     return request_.attention.n_heads == 0 ? ok_status() : prepare_attention(base);
@@ -191,9 +188,8 @@ Status KnobTimer::prepare_matrices(const Tuning& base) {
 }
 
 Status KnobTimer::prepare_vocab(const Tuning& base) {
-    AUSPEX_TRY_ASSIGN(logits, create_tensor(device_, memory_, DType::f32, 1, request_.vocab, false));
-    AUSPEX_TRY(random(base, logits, 1, 3.0f));
-    logits_ = std::move(logits);
+    AUSPEX_TRY_SET(logits_, create_tensor(device_, memory_, DType::f32, 1, request_.vocab, false));
+    AUSPEX_TRY(random(base, logits_, 1, 3.0f));
     gpu::SlotState state = {};
     state.live = 1;
     state.temperature = state.repeat_penalty = state.lenience = 1;
@@ -248,7 +244,7 @@ Result<double> KnobTimer::least_ms(const Tuning& tuning, const std::function<voi
     Recorder to = {*recording, *kernels};
     recording->begin_segment("time");
     for (uint32_t i = 0; i <= repetitions; ++i) { // the first warms up
-        recording->begin_region("time");
+        recording->begin_region(Region::kernels);
         record(to);
         recording->end_region();
     }

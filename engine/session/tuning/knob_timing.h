@@ -2,7 +2,7 @@
 // cost on a device, and chooses those that clearly win. Leaves to its caller what is allowed and how long it may take. Waits.
 #pragma once
 
-#include "kernels/attention.h"
+#include "kernels/rope_append.h"
 
 #include <functional>
 #include <string>

@@ -33,19 +33,16 @@ Result<double> prompt_kernel_error(Device& device, KernelLibrary& kernels, DType
         values[i] = (static_cast<float>(i * 2654435761u >> 8) * 0x1p-23f - 1.0f) * (i % 7 == 0 ? 30.0f : 1.0f);
     std::memset(y.mapped(), 0, y.size());
 
-    AUSPEX_TRY_ASSIGN(recording, Recording::create(device, 0));
-    Recorder to = {*recording, kernels};
-    recording->begin_segment("check prompts");
     const bool wants_halves = matmul_wants_halves(kernels.tuning());
-    if (wants_halves) {
-        record_split_halves(to, x.view(), halves.view(), kRows, kCols);
-        recording->barrier();
-    }
-    record_matmul(to, weight, wants_halves ? halves.view() : x.view(), y.view(0, kYBytes), kRows, kStride, false);
-    record_matvec(to, weight, x.view(), y.view(kYBytes, kYBytes), kRows, kStride, false);
-    recording->end_segment();
-    AUSPEX_TRY(recording->finish());
-    AUSPEX_TRY(uploader->submit_and_wait(*recording));
+    AUSPEX_TRY(uploader->run_and_wait("check prompts", [&](Recording& recording) {
+        Recorder to = {recording, kernels};
+        if (wants_halves) {
+            record_split_halves(to, x.view(), halves.view(), kRows, kCols);
+            recording.barrier();
+        }
+        record_matmul(to, weight, wants_halves ? halves.view() : x.view(), y.view(0, kYBytes), kRows, kStride, false);
+        record_matvec(to, weight, x.view(), y.view(kYBytes, kYBytes), kRows, kStride, false);
+    }));
 
     const auto* found = reinterpret_cast<const float*>(y.mapped());
     double difference = 0, size = 0;

@@ -32,28 +32,21 @@ class Bench {
     Bench(Device& device, KernelLibrary& kernels) : device_(device), kernels_(kernels), memory_(device) {}
 
     Status prepare(DType format) {
-        AUSPEX_TRY_ASSIGN(uploader, Uploader::create(device_, memory_));
+        AUSPEX_TRY_SET(uploader_, Uploader::create(device_, memory_));
         const bool tiles = kernels_.tuning().tiles_weights;
-        AUSPEX_TRY_ASSIGN(weight, create_tensor(device_, memory_, format, tiles ? kTiledOuts : kOuts, kCols, tiles));
-        AUSPEX_TRY(uploader->make_and_wait(weight.bytes(), [&](Recording& recording) {
+        AUSPEX_TRY_SET(weight_, create_tensor(device_, memory_, format, tiles ? kTiledOuts : kOuts, kCols, tiles));
+        AUSPEX_TRY(uploader_->make_and_wait(weight_.bytes(), [&](Recording& recording) {
             Recorder to = {recording, kernels_};
-            record_random_fill(to, weight, 1, 0.1f);
+            record_random_fill(to, weight_, 1, 0.1f);
         }));
-        AUSPEX_TRY_ASSIGN(x, memory_.create(kMostRows * kXRow, MemoryUse::upload));
-        AUSPEX_TRY_ASSIGN(norm, memory_.create(kXRow, MemoryUse::upload));
-        AUSPEX_TRY_ASSIGN(normed, memory_.create(kMostRows * kXRow, MemoryUse::device));
-        AUSPEX_TRY_ASSIGN(scales, memory_.create(kMostRows * 4, MemoryUse::device));
-        AUSPEX_TRY_ASSIGN(y, memory_.create(std::size(kMembers) * kMemberBytes, MemoryUse::readback));
-        fill(x, -1.0f);
-        fill(norm, 0.5f);
-        std::memset(y.mapped(), 0, y.size()); // matvec adds to it
-        uploader_ = std::move(uploader);
-        weight_ = std::move(weight);
-        x_ = std::move(x);
-        norm_ = std::move(norm);
-        normed_ = std::move(normed);
-        norm_scales_ = std::move(scales);
-        y_ = std::move(y);
+        AUSPEX_TRY_SET(x_, memory_.create(kMostRows * kXRow, MemoryUse::upload));
+        AUSPEX_TRY_SET(norm_, memory_.create(kXRow, MemoryUse::upload));
+        AUSPEX_TRY_SET(normed_, memory_.create(kMostRows * kXRow, MemoryUse::device));
+        AUSPEX_TRY_SET(norm_scales_, memory_.create(kMostRows * 4, MemoryUse::device));
+        AUSPEX_TRY_SET(y_, memory_.create(std::size(kMembers) * kMemberBytes, MemoryUse::readback));
+        fill(x_, -1.0f);
+        fill(norm_, 0.5f);
+        std::memset(y_.mapped(), 0, y_.size()); // matvec adds to it
         return ok_status();
     }
 
@@ -73,13 +66,10 @@ class Bench {
     }
 
     Status run(const std::function<void(Recorder&)>& record) {
-        AUSPEX_TRY_ASSIGN(recording, Recording::create(device_, 0));
-        Recorder to = {*recording, kernels_};
-        recording->begin_segment("compare rows");
-        record(to);
-        recording->end_segment();
-        AUSPEX_TRY(recording->finish());
-        return uploader_->submit_and_wait(*recording);
+        return uploader_->run_and_wait("compare rows", [&](Recording& recording) {
+            Recorder to = {recording, kernels_};
+            record(to);
+        });
     }
 
     bool same(size_t member, uint32_t n) const {

@@ -27,10 +27,10 @@ void join_sampling(RoundForm& form, const RoundForm& other) {
 }
 
 std::vector<TurnKey> catch_up_turns(uint32_t max_replay_rows) {
-    std::vector<TurnKey> turns = {{.kind = TurnKind::draft_rows, .rows = catch_up_rows(max_replay_rows)}};
+    std::vector<TurnKey> turns = {{.kind = TurnKind::answer_catch_up, .rows = catch_up_rows(max_replay_rows)}};
     for (uint32_t rows = 0, bucket = 0; rows < max_replay_rows; rows = bucket) {
         bucket = row_bucket(rows + 1, max_replay_rows);
-        turns.push_back({.kind = TurnKind::draft_prompt, .rows = bucket});
+        turns.push_back({.kind = TurnKind::prompt_catch_up, .rows = bucket});
     }
     return turns;
 }
@@ -42,7 +42,7 @@ std::vector<TurnKey> turns_of(const SequenceRequest& request, const TurnLimits& 
     std::vector<TurnKey> turns = {{.kind = TurnKind::copy}};
     for (uint32_t rows = 0, bucket = 0; rows < limits.max_replay_rows; rows = bucket) {
         bucket = row_bucket(rows + 1, limits.max_replay_rows);
-        turns.push_back({.kind = TurnKind::target_prompt, .rows = bucket});
+        turns.push_back({.kind = TurnKind::prefill, .rows = bucket});
     }
     if (by_model)
         for (const TurnKey& key : catch_up_turns(limits.max_replay_rows)) turns.push_back(key);

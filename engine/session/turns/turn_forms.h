@@ -1,7 +1,7 @@
 // Which recordings sequences need: what a request asks of a round, and every turn that sequences with it may take part in.
 #pragma once
 
-#include "session/live_sequence.h"
+#include "session/request.h"
 #include "session/turns/turn_queue.h"
 
 #include <algorithm>
@@ -9,14 +9,14 @@
 namespace auspex {
 
 constexpr uint32_t kRowBucket = 8, kFewRows = 64, kManyRowBucket = 64;
-constexpr uint32_t kCatchUpRows = 16; // of generated tokens replayed per turn
+constexpr uint32_t kCatchUpRows = 16; // of a turn, of generated tokens
 
-// Recordings of prompt turns exist for multiples of 8 rows, beyond 64 rows of 64.
+// Recordings of prefills and of prompts' catch-ups exist for multiples of 8 rows, beyond 64 rows of 64.
 inline uint32_t row_bucket(uint32_t n_rows, uint32_t max_replay_rows) {
     return std::min(round_up(n_rows, n_rows > kFewRows ? kManyRowBucket : kRowBucket), max_replay_rows);
 }
 
-// All that a catch-up's recording holds, however few are replayed: kernels of another row count cost more to build than they save.
+// All that the recording of an answer's catch-up holds, however few there are: kernels of another row count cost more to build than they save.
 inline uint32_t catch_up_rows(uint32_t max_replay_rows) { return std::min(kCatchUpRows, max_replay_rows); }
 
 struct TurnLimits {

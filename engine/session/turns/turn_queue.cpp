@@ -1,8 +1,11 @@
-// Records at first use, replays afterwards. A pending recording is never resubmitted: each exists twice, by parity.
+// Records at first use, submits that again afterwards. A pending recording is never resubmitted: each exists twice, by parity.
 #include "session/turns/turn_queue.h"
 
+#include "prefill/prefill.h"
+#include "round/round.h"
+#include "session/turns/turn_slices.h"
+
 #include <algorithm>
-#include <cstring>
 
 namespace auspex {
 
@@ -11,18 +14,13 @@ Result<std::unique_ptr<TurnQueue>> TurnQueue::create(Device& device, MemoryPool&
     std::unique_ptr<TurnQueue> queue(new TurnQueue(device, kernels, models, buffers, sizes.max_submission_ms));
     for (uint32_t parity = 0; parity < 2; ++parity) {
         const uint64_t times_bytes = kernels.tuning().copies_times ? Recording::times_bytes(queue->most_regions(gpu::kMaxDraftLen, true)) : 0;
-        AUSPEX_TRY_ASSIGN(turn, TurnBuffers::create(memory, {.max_commands = sizes.max_commands, .max_list = sizes.max_replay_rows,
-                                                             .max_batch = sizes.max_batch, .times_bytes = times_bytes}));
-        queue->turn_buffers_[parity] = std::move(turn);
+        AUSPEX_TRY_SET(queue->turn_buffers_[parity],
+                       TurnBuffers::create(memory, {.max_commands = sizes.max_commands, .max_list = sizes.max_replay_rows, .max_batch = sizes.max_batch, .times_bytes = times_bytes}));
         VkFenceCreateInfo info = {VK_STRUCTURE_TYPE_FENCE_CREATE_INFO, nullptr, 0};
         AUSPEX_VK_MAKE(device, queue->fences_[parity], CreateFence(device.handle, &info, nullptr, &queue->fences_[parity]));
     }
-    AUSPEX_TRY_ASSIGN(rows, memory.create(sizes.max_replay_rows * sizeof(gpu::Row), MemoryUse::device));
-    AUSPEX_TRY(uploader.zero_and_wait(rows.view()));
-    queue->replay_rows_ = std::move(rows);
-    AUSPEX_TRY_ASSIGN(counts, memory.create(12, MemoryUse::device));
-    AUSPEX_TRY(uploader.zero_and_wait(counts.view()));
-    queue->replay_counts_ = std::move(counts);
+    AUSPEX_TRY_SET(queue->replay_rows_, create_zeroed(memory, uploader, sizes.max_replay_rows * sizeof(gpu::Row)));
+    AUSPEX_TRY_SET(queue->replay_counts_, create_zeroed(memory, uploader, 12));
     return queue;
 }
 
@@ -51,18 +49,17 @@ void TurnQueue::record_turn(Recorder& to, const Turn& started) const {
     to.cmd.begin_segment(key.kind == TurnKind::copy ? "fork" : "prefill");
     record_commands(to, models_, *buffers_, turn);
     if (key.kind == TurnKind::copy) {
-        to.cmd.begin_region("fork");
+        to.cmd.begin_region(Region::fork);
         to.cmd.transfer_barrier();
         started.copies(to.cmd);
         to.cmd.transfer_barrier();
         to.cmd.end_region();
     } else {
-        const bool is_target = key.kind == TurnKind::target_prompt;
-        const bool catches_up = key.kind == TurnKind::draft_rows; // a row or two of each slot; a prompt is many of few
-        const LlamaModel& model = is_target ? models_.target : *models_.draft;
-        to.cmd.begin_region("prefill");
+        const LlamaModel& model = key.kind == TurnKind::prefill ? models_.target : *models_.draft;
+        const bool is_of_answers = key.kind == TurnKind::answer_catch_up; // a row or two of each slot; of prompts there are many of few
+        to.cmd.begin_region(Region::replay);
         record_replay(to, model, {turn.list.view(), buffers_->history.view(), replay_rows_.view(), replay_counts_.view()}, key.rows,
-                      catches_up ? PassKind::rows : PassKind::prompt, catches_up ? 1 : key.rows, buffers_->history_stride,
+                      is_of_answers ? PassKind::rows : PassKind::prompt, is_of_answers ? 1 : key.rows, buffers_->history_stride,
                       model.slice_layers(key.slices));
         to.cmd.end_region();
     }
@@ -174,19 +171,28 @@ Result<double> TurnQueue::submit(double budget_ms, bool at_least_one) {
     return total;
 }
 
+namespace {
+double& stage_ms(Turn& turn, Region region) {
+    switch (region) {
+    case Region::draft: return turn.draft_ms;
+    case Region::verify: return turn.verify_ms;
+    case Region::accept: return turn.accept_ms;
+    default: return turn.replay_ms;
+    }
+}
+} // namespace
+
 void TurnQueue::measure(Turn& turn) {
     std::vector<double>& smoothed = segment_ms_[turn.key];
     smoothed.resize(turn.recording->n_segments(), -1);
     std::vector<double> now(smoothed.size(), 0);
     bool available = false;
-    for (const Recording::RegionTime& region : turn.regions) {
-        if (region.ms < 0) continue;
+    for (const Recording::RegionTime& time : turn.regions) {
+        if (time.ms < 0) continue;
         available = true;
-        now[region.segment] += region.ms;
-        double& sum = std::strcmp(region.name, "draft") == 0    ? turn.draft_ms
-                      : std::strcmp(region.name, "accept") == 0 ? turn.accept_ms
-                                                                : turn.verify_ms;
-        sum = std::max(sum, 0.0) + region.ms;
+        now[time.segment] += time.ms;
+        double& sum = stage_ms(turn, time.region);
+        sum = std::max(sum, 0.0) + time.ms;
     }
     if (available && turn.draft_ms < 0) turn.draft_ms = 0;
     for (size_t i = 0; i < now.size() && available; ++i) smoothed[i] = smoothed[i] < 0 ? now[i] : 0.75 * smoothed[i] + 0.25 * now[i];

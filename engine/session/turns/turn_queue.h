@@ -1,11 +1,9 @@
-// Turns on their way through the GPU: at most two in flight, each a recording that is replayed, with its own copy of the
+// Turns on their way through the GPU: at most two in flight, each a recording that is used again, with its own copy of the
 // buffers that host and GPU exchange. Knows when a turn is done and how long its stages took; not what it meant.
 #pragma once
 
-#include "prefill/prefill.h"
-#include "round/round.h"
+#include "round_state/round_pass.h"
 #include "session/speculation/policy.h"
-#include "session/turns/turn_slices.h"
 
 #include <deque>
 #include <map>
@@ -14,7 +12,9 @@
 
 namespace auspex {
 
-enum class TurnKind { round, target_prompt, draft_prompt, draft_rows, copy };
+// Replays give a model tokens that are known. A prefill is the target's, of prompts; a catch-up is the draft's, of rows of prompts or
+// of answers, which take different kernels.
+enum class TurnKind { round, prefill, prompt_catch_up, answer_catch_up, copy };
 
 // What distinguishes recordings.
 struct TurnKey {
@@ -41,8 +41,9 @@ struct Turn {
     Recording* recording = nullptr;         // null until the first submission is tried
     std::unique_ptr<Recording> once;        // copies are recorded for one use
     uint32_t next_segment = 0;
-    double recording_ms = 0; // host: until it was recorded, without what was compiled for it; 0: replayed
-    double draft_ms = -1, verify_ms = -1, accept_ms = -1; // GPU; < 0: not available
+    double recording_ms = 0; // host: until it was recorded, without what was compiled for it; 0: it was there
+    double draft_ms = -1, verify_ms = -1, accept_ms = -1; // GPU, of a round; < 0: not available
+    double replay_ms = -1;                                // GPU, of a replay; < 0: not available
     std::vector<Recording::RegionTime> regions = {};      // of copies none unless those are timed
     uint64_t begun_ns = 0, submitted_ns = 0, done_ns = 0; // host's clock: first submission; all submitted; seen to be complete
 };

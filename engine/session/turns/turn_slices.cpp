@@ -28,12 +28,12 @@ Submission next_submission(std::span<const double> segment_ms, double limit_ms, 
 }
 
 // A first one may have compiled shaders, and others may have had the machine meanwhile: quicker is believed at once.
-void PromptPace::observe(uint32_t rows, double ms) {
+void ReplayPace::observe(uint32_t rows, double ms) {
     const auto [known, is_new] = ms_.emplace(rows, ms);
     if (!is_new) known->second = ms < known->second ? ms : 0.75 * known->second + 0.25 * ms;
 }
 
-double PromptPace::ms(uint32_t rows) const {
+double ReplayPace::ms(uint32_t rows) const {
     const auto above = ms_.lower_bound(rows);
     double most = std::numeric_limits<double>::infinity();
     if (above != ms_.end()) most = above->second;

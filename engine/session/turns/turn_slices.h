@@ -23,11 +23,11 @@ struct Submission {
 // left_ms, of which a segment never timed needs all; forced: the first one whatever it takes.
 Submission next_submission(std::span<const double> segment_ms, double limit_ms, double left_ms, bool forced);
 
-// GPU time of prompt passes of one model, by number of rows.
-class PromptPace {
+// GPU time of replays of one kind, by number of rows.
+class ReplayPace {
   public:
     void observe(uint32_t rows, double ms);
-    // At most about so much; < 0: no pass was timed yet.
+    // At most about so much; < 0: none was timed yet.
     double ms(uint32_t rows) const;
 
   private:

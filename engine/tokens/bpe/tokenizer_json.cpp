@@ -396,8 +396,7 @@ Result<TokenizerJson> parse_tokenizer_json(std::span<const std::byte> file, cons
     collected.parts.ignore_merges = member(collected.settings["model"], "ignore_merges") == true;
     TokenizerJson out;
     out.opening_token = opening_token(member(collected.settings, "post_processor"));
-    AUSPEX_TRY_ASSIGN(model, build_bpe_model(std::move(collected.parts), path));
-    out.model = std::move(model);
+    AUSPEX_TRY_SET(out.model, build_bpe_model(std::move(collected.parts), path));
     return out;
 }
 
