@@ -1,6 +1,8 @@
 // Runs ways of decoding in turn, and derives what is compared.
 #include "cli/bench/comparison.h"
 
+#include "cli/common/output/figures.h"
+
 #include <algorithm>
 
 namespace auspex::cli {

@@ -1,7 +1,8 @@
 // Measures; rows take turns, so that slow changes of the machine meet all of them alike.
 #include "cli/bench/speed.h"
 
-#include "cli/terminal.h"
+#include "cli/bench/measurement.h"
+#include "cli/common/system/terminal.h"
 
 #include <algorithm>
 #include <set>

@@ -1,6 +1,6 @@
 // The user's own files on the user's own device: greedy and coupled texts with drafts are those of the target alone, of ids that
 // the draft lacks, too.
-#include "cli/selftest/selftest.h"
+#include "cli/selftest/checks.h"
 
 #include <algorithm>
 #include <chrono>

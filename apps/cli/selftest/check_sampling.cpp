@@ -1,7 +1,7 @@
 // Sampling is lossless: completions of a tiny random pair, counted, against their exact probabilities. With a control
 // that must be seen to fail.
+#include "cli/selftest/checks.h"
 #include "cli/selftest/chi_square.h"
-#include "cli/selftest/selftest.h"
 
 #include <algorithm>
 #include <chrono>
