@@ -10,7 +10,7 @@ namespace auspex::cli {
 
 namespace {
 
-// Two spellings CLI11 does not take: -md, and an empty value behind an equals sign.
+// Two spellings CLI11 does not take: -md, and an empty value after an equals sign.
 std::vector<std::string> adapt(const std::vector<std::string>& arguments) {
     std::vector<std::string> adapted;
     for (size_t i = 1; i < arguments.size(); ++i) {
@@ -56,7 +56,7 @@ std::string command_names(const CLI::App& root) {
     const std::string what = error.what();
     if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr && !chosen.empty())
         throw Failure(kExitUsage, first_name(*chosen.front(), what.substr(0, what.find(": "))) +
-                                      ": expected a value behind it" + advice);
+                                      ": expected a value after it" + advice);
     throw Failure(kExitUsage, as_one_line(what) + advice);
 }
 

@@ -351,7 +351,7 @@ Result<PassTimes> Engine::measure_pass(const PassRequest& request) {
         return Status(Code::invalid_argument, "n_rows is " + std::to_string(request.n_rows) + ", expected 1 to " + std::to_string(model.max_rows()));
     const uint32_t context = model.cache().shape().max_rows;
     if (request.depth >= context || request.n_rows > context - request.depth)
-        return Status(Code::capacity, std::to_string(request.n_rows) + " rows behind " + std::to_string(request.depth) +
+        return Status(Code::capacity, std::to_string(request.n_rows) + " rows after " + std::to_string(request.depth) +
                                           " were to be measured, expected at most the context of " + std::to_string(context));
     if (request.repetitions == 0 || request.repetitions > 1000)
         return Status(Code::invalid_argument, "repetitions is " + std::to_string(request.repetitions) + ", expected 1 to 1000");

@@ -145,7 +145,7 @@ Result<bool> Scheduler::start_next(double limit_ms) {
     if (forked) return true;
     AUSPEX_TRY_ASSIGN(read, start_replay(TurnKind::target_prompt, limit_ms));
     if (read) return true;
-    // What was planned before draft prompts were read comes first; who was not part of it is in the plan after that.
+    // The pending plan runs first; sequences that joined since are in the next plan.
     for (bool anew : {false, true}) {
         if (anew) AUSPEX_TRY(plan_round());
         for (TurnKind kind : {TurnKind::draft_prompt, TurnKind::draft_rows}) {

@@ -67,7 +67,7 @@ inline void store4(float* at, Float4 v) {
     std::memcpy(at, &v, sizeof v);
 }
 
-// Nearest integer of |v| < 2^22, halves to even: above 2^23 a float has no places behind the point.
+// Nearest integer of |v| < 2^22, halves to even: above 2^23 a float has no places after the point.
 constexpr float kRoundingShift = 12582912.0f; // 1.5 · 2^23
 inline float nearest(float v) {
     return (v + kRoundingShift) - kRoundingShift;

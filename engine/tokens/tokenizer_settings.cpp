@@ -156,7 +156,7 @@ Status join_words(const std::string& folder, std::vector<AddedWord>& words) {
             return wrong_word(folder + "/" + word.file, "the id " + std::to_string(word.id) + " for " +
                                   in_quotes(word.spelling) + " and for " + in_quotes(joined.back().spelling) + " (" +
                                   joined.back().file + ")", "one word for each id");
-        joined.back() = std::move(word); // tokenizer_config.json's stand behind those of added_tokens.json
+        joined.back() = std::move(word); // tokenizer_config.json's stand after those of added_tokens.json
     }
     for (const AddedWord& word : joined)
         if (!spellings.insert(word.spelling).second)

@@ -176,7 +176,7 @@ TEST(WordTypes, what_merges_lead_to_stays_a_word) {
     EXPECT_EQ(opened->end_ids(), (Ids{827, 833, 834}));
 }
 
-// Padding of type unused, in either of the two, behind the other's words or among them, in both kinds of vocabulary.
+// Padding of type unused, in either of the two, after the other's words or among them, in both kinds of vocabulary.
 TEST(WordTypes, unused_tokens_may_be_anything_in_the_other) {
     TempFolder folder;
     const auto opened = [&](const GgufBuilder& file) {

@@ -191,7 +191,7 @@ void complete(BenchOptions& options, const Shared& shared, const GivenFlags& giv
         throw Failure(kExitUsage, std::string(text_flag) + ": random weights (--shape) have no tokenizer; leave the prompt out");
     if (given.has("--prompt") && options.prompt.text->empty()) throw Failure(kExitUsage, "--prompt: the prompt is empty");
     if (text_flag != nullptr && options.depths.front() > 0)
-        throw Failure(kExitUsage, std::string("-d and ") + text_flag + " exclude each other: the text behind a depth is random");
+        throw Failure(kExitUsage, std::string("-d and ") + text_flag + " exclude each other: the text after a depth is random");
     if (options.simulated_alpha) check_simulation(options, shared);
     check_study(options, given);
     for (const char* flag : {"--drafter", "--draft-len"})

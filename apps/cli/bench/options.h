@@ -18,7 +18,7 @@ struct BenchOptions {
     std::string target_text, draft_text; // how the models were named: a path or a shape; "" for none
     PromptOptions prompt{kBuiltInPrompt, {}, {}};
     uint32_t n_predict = 128;   // of the comparison, the first of n_generate; never_slower: 64
-    // Rows as llama-bench's: prompts read and tokens generated, each behind every depth. An empty list: none.
+    // Rows as llama-bench's: prompts read and tokens generated, each after every depth. An empty list means none.
     std::optional<std::vector<uint32_t>> n_prompt{}; // absent: 512, or what the context holds
     std::vector<uint32_t> n_generate = {128};
     std::vector<uint32_t> depths = {0};

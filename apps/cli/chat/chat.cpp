@@ -23,7 +23,7 @@ constexpr const char* kHelp =
     "/set                    show the settings\n"
     "/set n N                tokens of an answer at most; -1: as the context allows\n"
     "/set seed SEED          -1: a random one\n"
-    "/set stop TEXT          text that ends an answer; nothing behind it: none\n"
+    "/set stop TEXT          text that ends an answer; nothing after it: none\n"
     "/set NAME VALUE         a flag without its dashes: temp, top-k, top-p, min-p,\n"
     "                        repeat-penalty, presence-penalty, frequency-penalty,\n"
     "                        drafter, draft-len, ngram-max, acceptance or lenience\n"
@@ -135,7 +135,7 @@ class Chat {
             throw Failure(kExitUsage, "/" + as_one_line(name) +
                                           ": no such command (see /help; a turn may begin with a "
                                           "space)");
-        if (!rest.empty()) throw Failure(kExitUsage, "/" + name + ": expected nothing behind it");
+        if (!rest.empty()) throw Failure(kExitUsage, "/" + name + ": expected nothing after it");
         if (name == "help") std::fputs(kHelp, stderr);
         if (name == "stats") show_stats();
         if (name == "reset") {

@@ -8,7 +8,7 @@ namespace {
 
 constexpr const char* kScoreNotes = "Log-probabilities are natural logarithms, one for each token given those before\n"
                                     "it; the first has none. nll is the mean of their negatives, perplexity is\n"
-                                    "exp(nll). Logits at a position are those of the token behind it.\n\n"
+                                    "exp(nll). Logits at a position are those of the token after it.\n\n"
                                     "Examples:\n"
                                     "  auspex score -p \"Once upon a time there was a fox.\"\n"
                                     "  auspex score -m llama-3b -f text.txt --quant q4_k\n"
@@ -20,7 +20,7 @@ void declare_score(CLI::App& app, ScoreOptions& options, Shared& shared) {
     add_target(app, shared, kBundledTarget);
     add_quant(app, options.models.target_weights);
     add_prompt(app, options.prompt,
-               "Text to score, behind BOS if the model asks for it. Without -p, -f and --tokens it is read from stdin");
+               "Text to score, after BOS if the model asks for it. Without -p, -f and --tokens it is read from stdin");
     add_value(app, "--logits", "0,5,-1", "With --json: the logits at these positions; negative ones count from the end",
               [&options](const std::string& flag, const std::string& text) {
                   options.logits_at = parse_position_list(flag, text);

@@ -46,7 +46,7 @@ void keep_logits(void* user_data, size_t, const float* logits, size_t n) {
     static_cast<std::vector<std::vector<float>>*>(user_data)->emplace_back(logits, logits + n);
 }
 
-// (kCompletions), the first token slowest, from the target's logits behind every prefix.
+// (kCompletions), the first token slowest, from the target's logits after every prefix.
 std::vector<double> enumerate(Client& client, const std::vector<uint32_t>& prompt, double temperature) {
     std::vector<double> exact(kCompletions);
     for (uint32_t a = 0; a < kVocab; ++a) {

@@ -349,7 +349,7 @@ Status apply_added_tokens(Collected& file, const std::string& path, const Tokeni
     return ok_status();
 }
 
-// Words that stand beside the file only, behind its own ids. Ids between them that nobody names are unused.
+// Words that stand beside the file only, after its own ids. Ids between them that nobody names are unused.
 Status add_words_beside(BpeParts& parts, const std::string& path, const TokenizerSettings& settings) {
     const size_t n_own = parts.tokens.size();
     std::map<std::string, size_t, std::less<>> own; // of the words below: where the file has them

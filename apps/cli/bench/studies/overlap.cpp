@@ -12,7 +12,7 @@ NgramCounts::NgramCounts(uint32_t vocab_size) : counts_(vocab_size) {}
 void NgramCounts::add(std::span<const uint32_t> tokens) {
     for (size_t i = 0; i < tokens.size(); ++i) {
         ++counts_[tokens[i]];
-        if (i > 0) ++behind_[tokens[i - 1]][tokens[i]];
+        if (i > 0) ++followers_[tokens[i - 1]][tokens[i]];
     }
     n_ += tokens.size();
 }
@@ -27,8 +27,8 @@ std::vector<float> NgramCounts::unigram() const {
 
 std::vector<float> NgramCounts::bigram(uint32_t last) const {
     std::vector<float> probabilities = unigram();
-    const auto found = behind_.find(last);
-    if (found == behind_.end()) return probabilities;
+    const auto found = followers_.find(last);
+    if (found == followers_.end()) return probabilities;
     double seen = 0.0;
     for (const auto& [token, count] : found->second)
         seen += count;
@@ -72,7 +72,7 @@ double overlap(std::span<const float> p, std::span<const float> q) {
     return sum;
 }
 
-std::vector<std::vector<float>> logits_behind(Client& client, const std::vector<uint32_t>& tokens, size_t first) {
+std::vector<std::vector<float>> logits_after(Client& client, const std::vector<uint32_t>& tokens, size_t first) {
     std::vector<size_t> positions(tokens.size() - 1 - first);
     std::iota(positions.begin(), positions.end(), first);
     std::vector<std::vector<float>> rows;

@@ -9,7 +9,7 @@
 
 namespace auspex::cli {
 
-// Unigrams and bigrams of texts. Unigrams by add-one; bigrams by Witten and Bell 1991: with c tokens seen behind
+// Unigrams and bigrams of texts. Unigrams by add-one; bigrams by Witten and Bell 1991: with c tokens seen after
 // `last`, t of them different, c / (c + t) of the probability goes by them and the rest by the unigrams.
 class NgramCounts {
   public:
@@ -21,7 +21,7 @@ class NgramCounts {
 
   private:
     std::vector<uint32_t> counts_; // (vocab_size)
-    std::map<uint32_t, std::map<uint32_t, uint32_t>> behind_;
+    std::map<uint32_t, std::map<uint32_t, uint32_t>> followers_; // by token: how often each token followed it
     uint64_t n_ = 0;
 };
 
@@ -31,7 +31,7 @@ std::vector<float> distribution(std::span<const float> logits, double temperatur
 std::vector<float> sharpened(std::vector<float> probabilities, double temperature);
 double overlap(std::span<const float> p, std::span<const float> q); // Σ min(p, q)
 
-// Logits behind tokens[first … n - 2], each (n_logits), in one vector: what generated tokens[first + 1 … n - 1].
-std::vector<std::vector<float>> logits_behind(Client& client, const std::vector<uint32_t>& tokens, size_t first);
+// Returns the logits after tokens[first … n - 2], each (n_logits), in one vector: what generated tokens[first + 1 … n - 1].
+std::vector<std::vector<float>> logits_after(Client& client, const std::vector<uint32_t>& tokens, size_t first);
 
 } // namespace auspex::cli

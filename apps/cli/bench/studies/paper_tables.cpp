@@ -110,8 +110,8 @@ class Study {
     void measure_text(size_t t, const std::vector<uint32_t>& tokens) {
         const double temperature = kTemperatures[t];
         const size_t first = setting_.prompt_tokens.size() - 1;
-        const auto target_rows = logits_behind(target_, tokens, first),
-                   draft_rows = logits_behind(draft_, tokens, first);
+        const auto target_rows = logits_after(target_, tokens, first),
+                   draft_rows = logits_after(draft_, tokens, first);
         const std::vector<float> unigram = sharpened(counts_.unigram(), temperature);
         for (size_t i = 0; i < target_rows.size(); ++i) {
             const std::vector<float> p = distribution(target_rows[i], temperature);

@@ -67,7 +67,7 @@ class Client {
     void wait();
     // Appends what became readable.
     void read(auspex_sequence sequence, std::vector<auspex_token>& tokens, std::string& text);
-    // Throws Failure(kExitFile) once the target has given what are no numbers: no token behind it means anything.
+    // Throws Failure(kExitFile) once the target has given what are no numbers: no token after that means anything.
     auspex_sequence_stats stats(auspex_sequence sequence);
     auspex_round_times take_round_times(uint32_t draft_len);
     uint64_t rounds_read() const { return rounds_read_; } // by step, of all sequences

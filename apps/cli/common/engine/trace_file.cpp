@@ -1,4 +1,4 @@
-// Events are gathered and written some thousand at a time, each time with what closes the list behind them.
+// Events are gathered and written some thousand at a time, each time followed by what closes the list.
 #include "cli/common/engine/trace_file.h"
 
 #include "cli/common/input/values.h"

@@ -32,7 +32,7 @@ class TraceFile {
     int error_ = 0; // errno of the first write that failed
     double start_ns_;     // becomes 0 in the file
     long end_ = 0;        // where the next event goes, over what closes the list
-    std::string unsaved_; // events, each behind a comma
+    std::string unsaved_; // events, each after a comma
 };
 
 } // namespace auspex::cli

@@ -61,7 +61,7 @@ void add_choice(CLI::App& app, const std::string& names, const std::string& valu
               });
 }
 
-// As add_value, but every one counts. A value that begins with - stands behind an equals sign.
+// As add_value, but every one counts. A value that begins with - stands after an equals sign.
 void add_repeatable(CLI::App& app, const std::string& names, const std::string& value_name, const std::string& help,
                     Parse parse);
 

@@ -48,7 +48,7 @@ auspex_drafter parse_drafter(const std::string& flag, const std::string& text);
 
 enum class SettingGroup { sampling, speculation };
 
-// A setting of one value. The flag is "--" and its name; the name behind /set is the same.
+// A setting of one value. The flag is "--" and its name; the name after /set is the same.
 struct SamplingSetting {
     const char* name;
     const char* value_name; // "T"

@@ -219,8 +219,8 @@ std::vector<uint32_t> parse_ids(const std::string& source, const std::string& te
     rest.remove_prefix(std::min(rest.find_first_not_of(" \t\r\n"), rest.size()));
     if (rest.starts_with('[') && rest.find(']') != std::string_view::npos) {
         const size_t end = rest.rfind(']');
-        const std::string_view behind = rest.substr(end + 1);
-        if (behind.find_first_not_of(" \t\r\n") == std::string_view::npos) rest = rest.substr(1, end - 1);
+        const std::string_view tail = rest.substr(end + 1);
+        if (tail.find_first_not_of(" \t\r\n") == std::string_view::npos) rest = rest.substr(1, end - 1);
     }
     std::vector<uint32_t> ids;
     while (true) {

@@ -42,11 +42,11 @@ void ProgressBar::draw(float fraction, double seconds_left) {
     show(fraction, seconds < 120 ? format(", about %lld s left", seconds) : format(", about %lld min left", seconds / 60));
 }
 
-void ProgressBar::show(float fraction, const std::string& behind) {
+void ProgressBar::show(float fraction, const std::string& ending) {
     if (!is_shown_ || !(fraction >= 0.0f) || std::chrono::steady_clock::now() - begun_ < kDelay) return;
     const int percent = static_cast<int>(std::min(fraction, 1.0f) * 100.0f);
     const std::string bar(static_cast<size_t>(percent * kWidth / 100), '#');
-    const std::string line = format("%s [%-*s] %3d %%", label_, kWidth, bar.c_str(), percent) + behind;
+    const std::string line = format("%s [%-*s] %3d %%", label_, kWidth, bar.c_str(), percent) + ending;
     if (line == line_) return;
     line_ = line;
     std::fprintf(stderr, "\r%s\033[K", line_.c_str());

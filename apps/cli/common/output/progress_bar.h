@@ -21,7 +21,7 @@ class ProgressBar {
     static void callback(void* user_data, float fraction) { static_cast<ProgressBar*>(user_data)->draw(fraction); }
 
   private:
-    void show(float fraction, const std::string& behind);
+    void show(float fraction, const std::string& ending);
 
     const char* label_;
     bool is_shown_;
