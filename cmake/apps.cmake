@@ -16,8 +16,7 @@ elseif(NOT IS_DIRECTORY ${pair_parent}/pair)
     file(CREATE_LINK ${pair_link} ${pair_parent}/pair SYMBOLIC)
 endif()
 
-file(GLOB cli_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/apps/cli/*.cpp
-    ${PROJECT_SOURCE_DIR}/apps/cli/*/*.cpp)
+file(GLOB_RECURSE cli_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/apps/cli/*.cpp)
 if(NOT cli_sources)
     return()
 endif()
@@ -33,8 +32,8 @@ target_compile_options(auspex_cli PRIVATE $<$<CXX_COMPILER_ID:GNU,Clang,AppleCla
 auspex_precompile(auspex_cli <algorithm> <array> <chrono> <cmath> <cstdio> <functional> <map> <memory> <optional> <span> <string> <vector>)
 set_target_properties(auspex_cli PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
 set(flag_files ${cli_sources})
-list(FILTER flag_files INCLUDE REGEX "/command_line/")
-set_source_files_properties(${flag_files} PROPERTIES UNITY_GROUP command_line)
+list(FILTER flag_files INCLUDE REGEX "(flags|command_line)\\.cpp$")
+set_source_files_properties(${flag_files} PROPERTIES UNITY_GROUP flags)
 
 if(AUSPEX_PORTABLE)
     set_target_properties(auspex_cli PROPERTIES BUILD_RPATH "\$ORIGIN/../lib" BUILD_RPATH_USE_ORIGIN ON)

@@ -43,7 +43,7 @@ Tuning without_shuffles(Tuning tuning, uint32_t lanes = 0);
 // For INSTANTIATE_TEST_SUITE_P: the variants whose lanes differ, and the native one.
 const std::vector<Variant>& all_variants();
 
-// Every segment of a finished recording, complete behind everything under way.
+// Every segment of a finished recording, complete after everything under way.
 void submit_and_wait(Device& device, const Recording& recording);
 
 class GpuTest : public ::testing::Test {

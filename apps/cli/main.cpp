@@ -1,7 +1,7 @@
 // Chooses the command and turns failures into one line on stderr and an exit code.
-#include "cli/options.h"
-#include "cli/standard_output.h"
-#include "cli/terminal.h"
+#include "cli/command_line.h"
+#include "cli/common/output/standard_output.h"
+#include "cli/common/system/terminal.h"
 
 #include <cstdio>
 #include <exception>

@@ -24,7 +24,7 @@ inline auspex_status refuse(const auspex_engine* engine, const char* why) {
     return engine ? to_public({Code::invalid_argument, why}, engine->engine->log()) : AUSPEX_ERROR_INVALID_ARGUMENT;
 }
 
-// The struct of this type in the chain behind a header, or null.
+// The struct of this type in the chain that a header begins, or null.
 inline const auspex_header* find_extension(const auspex_header& header, auspex_struct_type type) {
     for (auto* at = static_cast<const auspex_header*>(header.next); at; at = static_cast<const auspex_header*>(at->next))
         if (at->type == type) return at;

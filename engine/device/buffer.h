@@ -20,7 +20,7 @@ struct BufferView {
     VkBuffer buffer = VK_NULL_HANDLE;
     uint64_t offset = 0; // bytes
     uint64_t size = 0;   // bytes
-    uint64_t slack = 0;  // bytes that may be bound behind them
+    uint64_t slack = 0;  // bytes that may be bound after them
 
     BufferView sub(uint64_t from, uint64_t bytes) const { return {buffer, offset + from, bytes, slack}; }
 };
@@ -46,7 +46,7 @@ class Buffer {
     MemoryPool* pool_ = nullptr;
     VkBuffer handle_ = VK_NULL_HANDLE;
     uint64_t size_ = 0;
-    uint64_t slack_ = 0; // behind size_
+    uint64_t slack_ = 0; // bytes after size_
     std::byte* mapped_ = nullptr;
     size_t block_ = 0;
 };

@@ -79,7 +79,7 @@ class Device {
 
     // One vkQueueSubmit under the host's lock. fence may be null.
     Status submit(const VkCommandBuffer* buffers, uint32_t count, VkFence fence);
-    // Waits for a fence behind which things will be freed: gives up only when the device is lost or cannot be asked any
+    // Waits for a fence after which things will be freed: gives up only when the device is lost or cannot be asked any
     // more, which then counts as lost.
     Status wait_until_done(VkFence fence);
 

@@ -13,12 +13,12 @@
 namespace auspex {
 namespace {
 
-constexpr uint64_t max_name_bytes = 255;
-constexpr uint32_t max_dims = 4;
+constexpr uint64_t kMaxNameBytes = 255;
+constexpr uint32_t kMaxDims = 4;
 // The least that one entry or tensor can occupy: length, one character, type, value; length, one character, number of
 // dimensions, one dimension, type, offset.
-constexpr uint64_t min_entry_bytes = 8 + 1 + 4 + 1;
-constexpr uint64_t min_tensor_bytes = 8 + 1 + 4 + 8 + 4 + 8;
+constexpr uint64_t kMinEntryBytes = 8 + 1 + 4 + 1;
+constexpr uint64_t kMinTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;
 
 // What is left of the header. A read that does not fit leaves the cursor as it was and returns false.
 class Cursor {
@@ -91,7 +91,7 @@ struct Reader {
 Status read_scalar(Reader& reader, GgufType type, std::span<const std::byte>& out) {
     if (type == GgufType::string) {
         std::string_view text;
-        AUSPEX_TRY(reader.read_text("text", gguf_max_text_bytes, text));
+        AUSPEX_TRY(reader.read_text("text", kGgufMaxTextBytes, text));
         out = std::as_bytes(std::span(text.data(), text.size()));
         return ok_status();
     }
@@ -110,7 +110,7 @@ Status read_array(Reader& reader, std::span<const std::byte> file, GgufArray& ar
                                        ", expected a list of numbers or texts; convert the model again"};
     const uint64_t item_bytes = array.type == GgufType::string ? 8 : gguf_scalar_bytes(array.type);
     if (item_bytes == 0) return reader.bad("a list of the unknown type " + std::to_string(type_id), "a type below 13");
-    AUSPEX_TRY(reader.check_count("list items", array.count, item_bytes, gguf_max_array_items));
+    AUSPEX_TRY(reader.check_count("list items", array.count, item_bytes, kGgufMaxArrayItems));
 
     const uint64_t begin = reader.cursor.position();
     if (array.type == GgufType::string || array.type == GgufType::boolean) { // the elements themselves may be wrong
@@ -127,7 +127,7 @@ Status read_array(Reader& reader, std::span<const std::byte> file, GgufArray& ar
 
 Status read_entry(Reader& reader, std::span<const std::byte> file, uint64_t index, GgufContents::Entry& entry) {
     reader.at = "key number " + std::to_string(index);
-    AUSPEX_TRY(reader.read_text("a name", gguf_max_key_bytes, entry.key));
+    AUSPEX_TRY(reader.read_text("a name", kGgufMaxKeyBytes, entry.key));
     if (entry.key.empty()) return reader.bad("an empty name", "at least one character");
     reader.at = "the key " + in_quotes(entry.key);
     uint32_t type_id = 0;
@@ -147,14 +147,14 @@ Status read_entry(Reader& reader, std::span<const std::byte> file, uint64_t inde
 Status read_tensor(Reader& reader, uint64_t index, GgufTensor& tensor) {
     reader.at = "tensor number " + std::to_string(index);
     std::string_view name;
-    AUSPEX_TRY(reader.read_text("a name", max_name_bytes, name));
+    AUSPEX_TRY(reader.read_text("a name", kMaxNameBytes, name));
     if (name.empty()) return reader.bad("an empty name", "at least one character");
     tensor.name = name;
     reader.at = "the tensor " + in_quotes(name);
     uint32_t n_dims = 0;
     if (!reader.cursor.read(n_dims)) return reader.truncated();
-    if (n_dims == 0 || n_dims > max_dims)
-        return reader.bad(std::to_string(n_dims) + " dimensions", "1 to " + std::to_string(max_dims));
+    if (n_dims == 0 || n_dims > kMaxDims)
+        return reader.bad(std::to_string(n_dims) + " dimensions", "1 to " + std::to_string(kMaxDims));
     tensor.shape.resize(n_dims);
     std::optional<uint64_t> elements = 1;
     for (uint64_t& dim : tensor.shape) {
@@ -246,8 +246,8 @@ Status read_start(Reader& reader, std::span<const std::byte> file, uint64_t& n_t
         return {Code::unsupported, reader.path + ": found GGUF version " + std::to_string(version) +
                                        ", expected 2 or 3; convert the model again"};
     if (!reader.cursor.read(n_tensors) || !reader.cursor.read(n_entries)) return reader.truncated();
-    AUSPEX_TRY(reader.check_count("keys", n_entries, min_entry_bytes, gguf_max_entries));
-    return reader.check_count("tensors", n_tensors, min_tensor_bytes, gguf_max_entries);
+    AUSPEX_TRY(reader.check_count("keys", n_entries, kMinEntryBytes, kGgufMaxEntries));
+    return reader.check_count("tensors", n_tensors, kMinTensorBytes, kGgufMaxEntries);
 }
 
 } // namespace
@@ -262,7 +262,7 @@ Result<GgufContents> parse_gguf(std::span<const std::byte> file, const std::stri
         for (uint64_t i = 0; i < n_entries; ++i)
             AUSPEX_TRY(read_entry(reader, file, i, contents.entries[i]));
         reader.at = "the header";
-        AUSPEX_TRY(reader.check_count("tensors", n_tensors, min_tensor_bytes, gguf_max_entries));
+        AUSPEX_TRY(reader.check_count("tensors", n_tensors, kMinTensorBytes, kGgufMaxEntries));
         contents.tensors.resize(n_tensors);
         for (uint64_t i = 0; i < n_tensors; ++i)
             AUSPEX_TRY(read_tensor(reader, i, contents.tensors[i]));

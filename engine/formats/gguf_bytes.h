@@ -10,10 +10,10 @@
 
 namespace auspex {
 
-constexpr uint64_t gguf_max_entries = 65536; // keys and tensors each
-constexpr uint64_t gguf_max_key_bytes = 65535;
-constexpr uint64_t gguf_max_text_bytes = 64u << 20;
-constexpr uint64_t gguf_max_array_items = 16u << 20;
+constexpr uint64_t kGgufMaxEntries = 65536; // keys and tensors each
+constexpr uint64_t kGgufMaxKeyBytes = 65535;
+constexpr uint64_t kGgufMaxTextBytes = 64u << 20;
+constexpr uint64_t kGgufMaxArrayItems = 16u << 20;
 
 // Bytes of one element; 0 for strings, arrays and ids that do not exist.
 constexpr uint64_t gguf_scalar_bytes(GgufType type) {

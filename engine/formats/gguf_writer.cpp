@@ -15,8 +15,8 @@
 namespace auspex {
 namespace {
 
-constexpr uint64_t alignment = 32;      // the format's default, so that no key needs to say it
-constexpr uint64_t max_name_bytes = 63; // of tensors; the reference reader's limit, ours is wider
+constexpr uint64_t kAlignment = 32;      // the format's default, so that no key needs to say it
+constexpr uint64_t kMaxNameBytes = 63; // of tensors; the reference reader's limit, ours is wider
 
 void put_u32(std::string& out, uint32_t value) {
     for (uint32_t shift = 0; shift < 32; shift += 8)
@@ -97,26 +97,26 @@ void GgufWriter::set_bool(std::string_view key, bool value) {
 }
 
 void GgufWriter::set_text(std::string_view key, std::string_view value) {
-    check_limit(key, value.size(), gguf_max_text_bytes);
+    check_limit(key, value.size(), kGgufMaxTextBytes);
     std::string bytes;
     put_text(bytes, value);
     put(key, GgufType::string, bytes);
 }
 
 void GgufWriter::set_texts(std::string_view key, std::span<const std::string> values) {
-    check_limit(key, values.size(), gguf_max_array_items);
+    check_limit(key, values.size(), kGgufMaxArrayItems);
     std::string bytes;
     put_u32(bytes, static_cast<uint32_t>(GgufType::string));
     put_u64(bytes, values.size());
     for (const std::string& value : values) {
-        check_limit(key, value.size(), gguf_max_text_bytes);
+        check_limit(key, value.size(), kGgufMaxTextBytes);
         put_text(bytes, value);
     }
     put(key, GgufType::array, bytes);
 }
 
 template <typename T> void GgufWriter::put_list(std::string_view key, GgufType type, std::span<const T> values) {
-    check_limit(key, values.size(), gguf_max_array_items);
+    check_limit(key, values.size(), kGgufMaxArrayItems);
     std::string bytes;
     put_u32(bytes, static_cast<uint32_t>(type));
     put_u64(bytes, values.size());
@@ -164,9 +164,9 @@ Status GgufWriter::check_names() const {
             if (!problem.empty())
                 return {Code::invalid_argument, path_ + ": the " + what + " " + in_quotes(names[i]) + " is " + problem};
         }
-        if (names.size() > gguf_max_entries)
+        if (names.size() > kGgufMaxEntries)
             return {Code::invalid_argument, path_ + ": " + std::to_string(names.size()) + " " + what + "s, expected " +
-                                                "at most " + std::to_string(gguf_max_entries)};
+                                                "at most " + std::to_string(kGgufMaxEntries)};
         return ok_status();
     };
     std::vector<std::string_view> keys, names;
@@ -174,8 +174,8 @@ Status GgufWriter::check_names() const {
         keys.push_back(entry.first);
     for (const TensorInfo& tensor : tensors_)
         names.push_back(tensor.name);
-    AUSPEX_TRY(check(std::move(keys), "key", gguf_max_key_bytes));
-    return check(std::move(names), "tensor", max_name_bytes);
+    AUSPEX_TRY(check(std::move(keys), "key", kGgufMaxKeyBytes));
+    return check(std::move(names), "tensor", kMaxNameBytes);
 }
 
 Result<std::string> GgufWriter::header() {
@@ -203,10 +203,10 @@ Result<std::string> GgufWriter::header() {
         if (!shape_fits || tensor.bytes == 0 || tensor.bytes > std::numeric_limits<uint64_t>::max() / 4)
             return fail(Code::invalid_argument, "the shape or size of the tensor " + in_quotes(tensor.name) +
                                                     " is not one that the format can hold");
-        offset = checked_add(*offset, round_up<uint64_t>(tensor.bytes, alignment));
+        offset = checked_add(*offset, round_up<uint64_t>(tensor.bytes, kAlignment));
         if (!offset) return fail(Code::invalid_argument, "the tensors are larger than a file can be");
     }
-    out.resize(round_up<uint64_t>(out.size(), alignment));
+    out.resize(round_up<uint64_t>(out.size(), kAlignment));
     data_bytes_ = *offset;
     return out;
 }
@@ -247,8 +247,8 @@ Status GgufWriter::write(std::span<const std::byte> bytes) {
     AUSPEX_TRY(raw_write(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
     written_ += bytes.size();
     if (written_ < tensor.bytes) return ok_status();
-    constexpr char zeros[alignment] = {};
-    AUSPEX_TRY(raw_write(zeros, round_up<uint64_t>(tensor.bytes, alignment) - tensor.bytes));
+    constexpr char zeros[kAlignment] = {};
+    AUSPEX_TRY(raw_write(zeros, round_up<uint64_t>(tensor.bytes, kAlignment) - tensor.bytes));
     ++current_;
     written_ = 0;
     return ok_status();

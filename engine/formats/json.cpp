@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int max_json_depth = 64;
+constexpr int kMaxJsonDepth = 64;
 
 } // namespace
 
@@ -48,7 +48,7 @@ Result<json> parse_json_file(const std::string& path, uint64_t max_bytes) {
             if (depth == 1 && !top_keys.insert(last_key).second) duplicate = last_key;
         }
         const bool opens = event == json::parse_event_t::object_start || event == json::parse_event_t::array_start;
-        if (opens && depth >= max_json_depth) too_deep = true;
+        if (opens && depth >= kMaxJsonDepth) too_deep = true;
         return !too_deep;
     };
     json root;
@@ -65,7 +65,7 @@ Result<json> parse_json_file(const std::string& path, uint64_t max_bytes) {
                                           "), expected a finite number");
     }
     if (too_deep)
-        return Status(Code::bad_file, path + ": found JSON nested deeper than " + std::to_string(max_json_depth) +
+        return Status(Code::bad_file, path + ": found JSON nested deeper than " + std::to_string(kMaxJsonDepth) +
                                           " levels, expected a model's file");
     if (!duplicate.empty())
         return Status(Code::bad_file,

@@ -24,10 +24,10 @@ Status check_real(const std::string& where, const std::string& key, float value,
 }
 
 Status check_rope(const LlamaConfig& config, const std::string& where) {
-    AUSPEX_TRY(check_real(where, "rope_theta", config.rope_theta, rope_theta_range));
+    AUSPEX_TRY(check_real(where, "rope_theta", config.rope_theta, kRopeThetaRange));
     const RopeScaling& scaling = config.rope_scaling;
     if (scaling.kind != RopeScaling::Kind::none)
-        AUSPEX_TRY(check_real(where, "the rope scaling's factor", scaling.factor, rope_factor_range));
+        AUSPEX_TRY(check_real(where, "the rope scaling's factor", scaling.factor, kRopeFactorRange));
     if (scaling.kind == RopeScaling::Kind::llama3) {
         AUSPEX_TRY(check_real(where, "low_freq_factor", scaling.low_freq_factor, rope_wavelength_range));
         AUSPEX_TRY(check_real(where, "high_freq_factor", scaling.high_freq_factor, rope_wavelength_range));
@@ -67,12 +67,12 @@ uint64_t LlamaConfig::n_parameters() const {
 }
 
 Status check_llama_config(const LlamaConfig& config, const std::string& where) {
-    for (const SizeKey& key : size_keys) {
+    for (const SizeKey& key : kSizeKeys) {
         const uint32_t value = config.*key.field;
         if (value < key.least || value > key.most)
             return wrong(Code::bad_file, where, key.huggingface, std::to_string(value), range_text(key));
     }
-    AUSPEX_TRY(check_real(where, "rms_norm_eps", config.rms_eps, rms_eps_range));
+    AUSPEX_TRY(check_real(where, "rms_norm_eps", config.rms_eps, kRmsEpsRange));
     AUSPEX_TRY(check_rope(config, where));
     if (config.n_heads % config.n_kv_heads != 0)
         return wrong(Code::bad_file, where, "num_attention_heads",

@@ -67,7 +67,7 @@ struct SizeKey {
     uint32_t LlamaConfig::*field;
     uint32_t least, most;
 };
-inline constexpr SizeKey size_keys[] = {
+inline constexpr SizeKey kSizeKeys[] = {
     {"hidden_size", "embedding_length", &LlamaConfig::hidden_size, 1, 65536},
     {"num_hidden_layers", "block_count", &LlamaConfig::n_layers, 1, 1024},
     {"num_attention_heads", "attention.head_count", &LlamaConfig::n_heads, 1, 1024},
@@ -83,7 +83,7 @@ struct RealRange {
     bool holds(double value) const { return value >= least && value <= most; } // NaN: no
     bool holds(float value) const { return value >= static_cast<float>(least) && value <= static_cast<float>(most); }
 };
-inline constexpr RealRange rms_eps_range = {1e-12, 0.1}, rope_theta_range = {1.0, 1e12}, rope_factor_range = {1.0, 1e6},
+inline constexpr RealRange kRmsEpsRange = {1e-12, 0.1}, kRopeThetaRange = {1.0, 1e12}, kRopeFactorRange = {1.0, 1e6},
                            rope_wavelength_range = {1e-3, 1e6}, // low_freq_factor, high_freq_factor
                            rope_divisor_range = {1e-3, 1e6};
 std::string range_text(const RealRange& range); // "a number from … to …"

@@ -18,7 +18,7 @@ struct Pass {
     uint32_t n_rows;
     PassKind kind = PassKind::rows;
     uint32_t rows_per_slot = 1; // neighbours of one slot, as a rule: they share what they read of its cache
-    uint32_t slice_layers = 0;  // the segment is cut behind every so many layers but the last; 0: nowhere
+    uint32_t slice_layers = 0;  // the segment is cut after each group of this many layers but the last; 0: nowhere
 
     bool by_rows(const Recorder& to) const { return kind == PassKind::rows || to.tuning().prompt_by_rows; }
 };
@@ -57,7 +57,8 @@ class LlamaModel {
     void record_layers(Recorder& to, const Pass& pass, uint32_t begin, uint32_t end) const;
     // Logits, in f32, of rows of the pass, as `shape` has them.
     void record_head(Recorder& to, BufferView logits, const VocabShape& shape) const;
-    // Where only the best token of a row counts: so many of each row's, instead of logits, for record_pick_best. Which rows, says `shape`.
+    // For passes where only the best token of a row counts: writes candidates (key, id) for record_pick_best instead of logits, and
+    // returns how many it wrote per row. `shape` says which rows.
     uint32_t record_best_head(Recorder& to, BestTokens bests, const VocabShape& shape) const;
 
     // Bytes of activations that one row needs, for choosing max_rows.

@@ -36,7 +36,7 @@ class Loader {
         uint32_t rows;
         uint32_t rotated_head_dim = 0; // of q and k: the halves of each head go in turn
     };
-    // Matrices stacked by rows; in_turn: those of one type not behind each other but row by row.
+    // Matrices stacked by rows; in_turn: those of one type do not follow each other whole but row by row.
     Result<Linear> linear(const std::vector<Part>& parts, uint32_t cols, bool in_turn = false) {
         std::vector<const TensorInfo*> infos;
         for (const Part& part : parts) {
@@ -87,11 +87,11 @@ class Loader {
         const uint32_t i = row % head_dim;
         return row - i + i / 2 + i % 2 * (head_dim / 2);
     }
-    // n matrices of equal height behind each other become rows in turn.
+    // n matrices of equal height, one after the other, become rows in turn.
     static void take_turns(std::vector<RowSource>& rows, size_t n) {
-        std::vector<RowSource> behind = std::move(rows);
+        std::vector<RowSource> stacked = std::move(rows);
         rows.clear();
-        for (size_t i = 0; i < behind.size(); ++i) rows.push_back(behind[i % n * (behind.size() / n) + i / n]);
+        for (size_t i = 0; i < stacked.size(); ++i) rows.push_back(stacked[i % n * (stacked.size() / n) + i / n]);
     }
 
     // Row by row from where each lies.

@@ -111,7 +111,7 @@ struct SequenceStats {
         draft_n += outcome.counted_drafts();
         draft_n_accepted += outcome.counted_accepted();
         accepted_histogram[outcome.counted_accepted()] += 1;
-        if (outcome.n_tokens == outcome.accepted_len + 1) { // else drafts behind the stop were tested too
+        if (outcome.n_tokens == outcome.accepted_len + 1) { // else drafts after the stop were tested too
             n_tested += outcome.tested();
             overlap += outcome.overlap;
         }

@@ -122,7 +122,7 @@ void LiveSequence::append(SequenceRequest next, const Tokenizer* tokenizer, uint
     prompt_n = static_cast<uint32_t>(tokens.size());
     prompt_rows.add(begin, rows_to_prefill());
     epoch += 1;
-    // Rounds still under way write behind these rows, and before anything that is queued from here on.
+    // Rounds still under way write after these rows, and before anything that is queued from here on.
     unread_rounds = unread_rows = unread_undrafted = prefilled_n = match_len = match_len_before = 0;
     drafter = Drafter::none;
     planned = false;

@@ -18,14 +18,14 @@ struct OutputToken {
     uint32_t text_bytes; // of the text stream that this token completed
 };
 
-// Which rows use the prompt kernels, for life: of every part that was put in, all but the last token, together with the
-// token before the part, which nothing had evaluated. The others use the row family.
+// Says which rows use the prompt kernels, for life. Of every part that was put in these are its tokens except the last,
+// plus the token just before the part where nothing had evaluated that yet. All other rows use the row family.
 class PromptRows {
   public:
     // [begin, end) joins; begin is not below what joined before.
     void add(uint32_t begin, uint32_t end);
     bool contains(uint32_t row) const;
-    // The first row at or behind `row` that takes the other path than `row`.
+    // The first row at or after `row` that takes the other path than `row`.
     uint32_t end_of_path(uint32_t row) const;
 
   private:
@@ -66,7 +66,7 @@ struct LiveSequence {
     std::optional<TextStream> stream; // none: the engine has no tokenizer
     std::deque<OutputToken> output;
     std::string text;
-    std::string undecided; // behind `text`: may turn out to be the beginning of a stop text
+    std::string undecided; // after `text`: may turn out to be the beginning of a stop text
     SequenceStats stats;
     std::optional<SequenceSpeculation> speculation; // of all its parts; none before its first round
     uint64_t created_ns = 0, first_round_ns = 0, first_token_ns = 0, last_token_ns = 0;

@@ -1,4 +1,4 @@
-// Between sequences and the policy that knows none.
+// Adapts sequences to the policy, which knows only numbers.
 #include "session/round_planner.h"
 
 #include <algorithm>

@@ -147,7 +147,7 @@ Result<bool> Scheduler::start_next(double limit_ms) {
     if (forked) return true;
     AUSPEX_TRY_ASSIGN(prefills, start_replay(TurnKind::prefill, limit_ms));
     if (prefills) return true;
-    // What was planned before a catch-up comes first; who was not part of it is in the plan after that.
+    // The pending plan runs first; sequences that joined since are in the next plan.
     for (bool anew : {false, true}) {
         if (anew) AUSPEX_TRY(plan_round());
         for (TurnKind kind : {TurnKind::prompt_catch_up, TurnKind::answer_catch_up}) {

@@ -210,7 +210,7 @@ uint64_t device_row_bytes(DType dtype, uint32_t cols) {
     return is_quantized(dtype) ? 16ull * QUANTIZED_VECTORS(format, steps) : 8ull * dtype_bytes(dtype) * steps;
 }
 
-const uint32_t tile_rows = gpu::kTileRows;
+const uint32_t kRowsPerTile = kTileRows;
 
 bool fits_tiles(DType dtype, uint32_t rows, uint32_t cols) {
     return !is_quantized(dtype) && rows % kTileRows == 0 && cols % (8 * kTileSteps) == 0;

@@ -20,7 +20,7 @@ uint32_t device_steps(DType dtype, uint32_t cols);
 uint64_t device_row_bytes(DType dtype, uint32_t cols);
 // Whether a shard of so many rows can lie in tiles, and how many rows a tile has.
 bool fits_tiles(DType dtype, uint32_t rows, uint32_t cols);
-extern const uint32_t tile_rows;
+extern const uint32_t kRowsPerTile;
 // What shaders are told of a tensor.
 uint32_t device_layout(DType dtype, bool tiled);
 // Whole rows, or tiles, from a file's bytes to the device's; the values are the same. cols is a multiple of the block.

@@ -20,13 +20,13 @@ struct DTypeInfo {
     int32_t ggml_id;         // type id in GGUF files; -1: none
 };
 
-inline constexpr DTypeInfo dtype_infos[] = {
+inline constexpr DTypeInfo kDtypeInfos[] = {
     {"f32", 1, 4, 0},    {"f16", 1, 2, 1},     {"bf16", 1, 2, 30},   {"u32", 1, 4, -1},
     {"q8_0", 32, 34, 8}, {"q4_0", 32, 18, 2},  {"q4_1", 32, 20, 3},  {"q5_0", 32, 22, 6},   {"q5_1", 32, 24, 7},
     {"q2_k", 256, 84, 10}, {"q3_k", 256, 110, 11}, {"q4_k", 256, 144, 12}, {"q5_k", 256, 176, 13}, {"q6_k", 256, 210, 14},
 };
 
-constexpr const DTypeInfo& dtype_info(DType dtype) { return dtype_infos[static_cast<uint32_t>(dtype)]; }
+constexpr const DTypeInfo& dtype_info(DType dtype) { return kDtypeInfos[static_cast<uint32_t>(dtype)]; }
 constexpr std::string_view dtype_name(DType dtype) { return dtype_info(dtype).name; }
 constexpr bool is_quantized(DType dtype) { return dtype_info(dtype).block_elements > 1; }
 // Bytes of one element; not for quantised types.

@@ -10,7 +10,7 @@ namespace auspex {
 namespace {
 
 // x ≈ d·scale·q − dmin·min, q 0…15; scale and min are 0…63, per sub-block of 32.
-constexpr int n_subs = 8, sub_size = 32;
+constexpr int kNSubs = 8, kSubSize = 32;
 
 struct Affine {
     float scale = 0, min = 0; // x ≈ scale·q − min, neither is negative
@@ -19,20 +19,20 @@ struct Affine {
 // The best scale and min for x by the rounding that `origin` and `inverse` give, and how much of Σx² they explain.
 float explain(const float* x, float sum_x, float origin, float inverse, Affine& best) {
     Float4 sum_q = four(0), sum_qq = four(0), sum_xq = four(0);
-    for (int i = 0; i < sub_size; i += 4) {
+    for (int i = 0; i < kSubSize; i += 4) {
         const Float4 v = load4(x + i), rounded = nearest(clamped((v - four(origin)) * four(inverse), 0.0f, 15.0f));
         sum_q += rounded;
         sum_qq += rounded * rounded;
         sum_xq += v * rounded;
     }
     const float q = total(sum_q), qq = total(sum_qq), xq = total(sum_xq);
-    const float spread = sub_size * qq - q * q;
+    const float spread = kSubSize * qq - q * q;
     if (qq <= 0) return 0;
     if (spread > 0) {
-        const float covariance = sub_size * xq - sum_x * q;
+        const float covariance = kSubSize * xq - sum_x * q;
         best.scale = covariance / spread;
-        best.min = (best.scale * q - sum_x) / sub_size;
-        if (best.scale > 0 && best.min >= 0) return (covariance * covariance / spread + sum_x * sum_x) / sub_size;
+        best.min = (best.scale * q - sum_x) / kSubSize;
+        if (best.scale > 0 && best.min >= 0) return (covariance * covariance / spread + sum_x * sum_x) / kSubSize;
     }
     best = {std::max(xq / qq, 0.0f), 0.0f}; // the line that goes through zero
     return best.scale * xq;
@@ -41,14 +41,14 @@ float explain(const float* x, float sum_x, float origin, float inverse, Affine& 
 Affine fit(const float* x) {
     float low = 0, high = x[0];
     Float4 sum = four(0);
-    for (int i = 0; i < sub_size; ++i) {
+    for (int i = 0; i < kSubSize; ++i) {
         low = std::min(low, x[i]);
         high = std::max(high, x[i]);
     }
-    for (int i = 0; i < sub_size; i += 4)
+    for (int i = 0; i < kSubSize; i += 4)
         sum += load4(x + i);
     const float range = high - low, sum_x = total(sum);
-    if (range < least_unit) return {0.0f, std::max(-sum_x / sub_size, 0.0f)};
+    if (range < kLeastUnit) return {0.0f, std::max(-sum_x / kSubSize, 0.0f)};
     Affine best{range / 15, -low};
     float most = -1;
     for (int step = 0; step < 14; ++step) {
@@ -64,8 +64,8 @@ Affine fit(const float* x) {
 
 struct Codes {
     float d = 0, dmin = 0; // as the file holds them
-    float scale[n_subs], min[n_subs];
-    float q[k_block_size];
+    float scale[kNSubs], min[kNSubs];
+    float q[kSuperBlock];
     float error = 0;
 };
 
@@ -73,7 +73,7 @@ struct Codes {
 float round_sub(const float* x, float scale, float min, float* q) {
     const float inverse = scale > 0 ? 1.0f / scale : 0.0f;
     Float4 sum = four(0);
-    for (int i = 0; i < sub_size; i += 4) {
+    for (int i = 0; i < kSubSize; i += 4) {
         const Float4 raised = load4(x + i) + four(min);
         const Float4 rounded = nearest(clamped(raised * four(inverse), 0.0f, 15.0f));
         const Float4 miss = raised - four(scale) * rounded;
@@ -86,7 +86,7 @@ float round_sub(const float* x, float scale, float min, float* q) {
 // Integer scales and minima near those wished for, in the units d and dmin.
 void round_block(const float* x, const Affine* wish, Codes& codes) {
     codes.error = 0;
-    for (int sub = 0; sub < n_subs; ++sub, x += sub_size) {
+    for (int sub = 0; sub < kNSubs; ++sub, x += kSubSize) {
         const float near_scale = nearest(clamped(wish[sub].scale / codes.d, 0.0f, 63.0f));
         const float near_min = codes.dmin > 0 ? nearest(clamped(wish[sub].min / codes.dmin, 0.0f, 63.0f)) : 0.0f;
         float least = -1;
@@ -100,16 +100,16 @@ void round_block(const float* x, const Affine* wish, Codes& codes) {
             codes.scale[sub] = scale;
             codes.min[sub] = min;
         }
-        codes.error += round_sub(x, codes.d * codes.scale[sub], codes.dmin * codes.min[sub], codes.q + sub * sub_size);
+        codes.error += round_sub(x, codes.d * codes.scale[sub], codes.dmin * codes.min[sub], codes.q + sub * kSubSize);
     }
 }
 
 // The units that suit the integers best; false when they are not determined.
 bool solve_units(const float* x, const Codes& codes, float& d, float& dmin) {
     double aa = 0, ab = 0, bb = 0, xa = 0, xb = 0; // x ≈ d·a − dmin·b
-    for (int sub = 0; sub < n_subs; ++sub) {
+    for (int sub = 0; sub < kNSubs; ++sub) {
         Float4 sum_x = four(0), sum_q = four(0), sum_qq = four(0), sum_xq = four(0);
-        for (int i = sub * sub_size; i < (sub + 1) * sub_size; i += 4) {
+        for (int i = sub * kSubSize; i < (sub + 1) * kSubSize; i += 4) {
             const Float4 v = load4(x + i), q = load4(codes.q + i);
             sum_x += v;
             sum_q += q;
@@ -119,7 +119,7 @@ bool solve_units(const float* x, const Codes& codes, float& d, float& dmin) {
         const double scale = codes.scale[sub], min = codes.min[sub];
         aa += scale * scale * total(sum_qq);
         ab += scale * min * total(sum_q);
-        bb += min * min * sub_size;
+        bb += min * min * kSubSize;
         xa += scale * total(sum_xq);
         xb += min * total(sum_x);
     }
@@ -140,7 +140,7 @@ void store(const Codes& codes, uint8_t* out) {
     store_half(out + 2, codes.dmin);
     uint8_t* packed = out + 4; // see scale_min in quant_decode.cpp
     std::memset(packed, 0, 12);
-    for (int sub = 0; sub < n_subs; ++sub) {
+    for (int sub = 0; sub < kNSubs; ++sub) {
         const auto scale = static_cast<uint32_t>(codes.scale[sub]), min = static_cast<uint32_t>(codes.min[sub]);
         if (sub < 4) {
             packed[sub] = static_cast<uint8_t>(packed[sub] | scale);
@@ -151,7 +151,7 @@ void store(const Codes& codes, uint8_t* out) {
             packed[sub] = static_cast<uint8_t>(packed[sub] | min >> 4 << 6);
         }
     }
-    for (int i = 0; i < k_block_size / 2; ++i) {
+    for (int i = 0; i < kSuperBlock / 2; ++i) {
         const float* q = codes.q + i / 32 * 64 + i % 32;
         out[16 + i] = static_cast<uint8_t>(static_cast<uint32_t>(q[0]) | static_cast<uint32_t>(q[32]) << 4);
     }
@@ -160,14 +160,14 @@ void store(const Codes& codes, uint8_t* out) {
 } // namespace
 
 void encode_q4_k(const float* in, uint8_t* out) {
-    float x[k_block_size];
+    float x[kSuperBlock];
     if (!load_block(in, x)) {
         std::memset(out, 0, 144);
         return;
     }
-    Affine wish[n_subs], largest;
-    for (int sub = 0; sub < n_subs; ++sub) {
-        wish[sub] = fit(x + sub * sub_size);
+    Affine wish[kNSubs], largest;
+    for (int sub = 0; sub < kNSubs; ++sub) {
+        wish[sub] = fit(x + sub * kSubSize);
         largest.scale = std::max(largest.scale, wish[sub].scale);
         largest.min = std::max(largest.min, wish[sub].min);
     }

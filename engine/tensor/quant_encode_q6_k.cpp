@@ -8,19 +8,19 @@ namespace auspex {
 namespace {
 
 // x ≈ d·scale·q, q −32…31; scale is −128…127, per sub-block of 16.
-constexpr int n_subs = 16, sub_size = 16;
+constexpr int kNSubs = 16, kSubSize = 16;
 
 // The scale of the rounding that explains most of Σx²; the extreme value goes to about −32, so it may be negative.
 float fit(const float* x) {
     float extreme = 0;
-    for (int i = 0; i < sub_size; ++i)
+    for (int i = 0; i < kSubSize; ++i)
         extreme = std::fabs(x[i]) > std::fabs(extreme) ? x[i] : extreme;
-    if (std::fabs(extreme) < least_unit) return 0;
+    if (std::fabs(extreme) < kLeastUnit) return 0;
     float most = -1, best = 0;
     for (int step = 0; step < 16; ++step) {
         const float inverse = -(30.4f + 0.2f * static_cast<float>(step)) / extreme;
         Float4 sum_qq = four(0), sum_xq = four(0);
-        for (int i = 0; i < sub_size; i += 4) {
+        for (int i = 0; i < kSubSize; i += 4) {
             const Float4 v = load4(x + i), q = nearest(clamped(v * four(inverse), -32.0f, 31.0f));
             sum_qq += q * q;
             sum_xq += v * q;
@@ -36,8 +36,8 @@ float fit(const float* x) {
 
 struct Codes {
     float d = 0; // as the file holds it; of either sign
-    float scale[n_subs];
-    float q[k_block_size];
+    float scale[kNSubs];
+    float q[kSuperBlock];
     float error = 0;
 };
 
@@ -45,7 +45,7 @@ struct Codes {
 float round_sub(const float* x, float scale, float* q) {
     const float inverse = scale != 0 ? 1.0f / scale : 0.0f;
     Float4 sum = four(0);
-    for (int i = 0; i < sub_size; i += 4) {
+    for (int i = 0; i < kSubSize; i += 4) {
         const Float4 v = load4(x + i), rounded = nearest(clamped(v * four(inverse), -32.0f, 31.0f));
         const Float4 miss = v - four(scale) * rounded;
         sum += miss * miss;
@@ -57,7 +57,7 @@ float round_sub(const float* x, float scale, float* q) {
 // Integer scales near those wished for, in the unit d.
 void round_block(const float* x, const float* wish, Codes& codes) {
     codes.error = 0;
-    for (int sub = 0; sub < n_subs; ++sub, x += sub_size) {
+    for (int sub = 0; sub < kNSubs; ++sub, x += kSubSize) {
         const float near_scale = nearest(clamped(wish[sub] / codes.d, -128.0f, 127.0f));
         float least = -1;
         for (int trial = -1; trial <= 1; ++trial) {
@@ -68,16 +68,16 @@ void round_block(const float* x, const float* wish, Codes& codes) {
             least = error;
             codes.scale[sub] = scale;
         }
-        codes.error += round_sub(x, codes.d * codes.scale[sub], codes.q + sub * sub_size);
+        codes.error += round_sub(x, codes.d * codes.scale[sub], codes.q + sub * kSubSize);
     }
 }
 
 // The unit that suits the integers best; false when it is not determined.
 bool solve_unit(const float* x, const Codes& codes, float& d) {
     double aa = 0, xa = 0;
-    for (int sub = 0; sub < n_subs; ++sub) {
+    for (int sub = 0; sub < kNSubs; ++sub) {
         Float4 sum_qq = four(0), sum_xq = four(0);
-        for (int i = sub * sub_size; i < (sub + 1) * sub_size; i += 4) {
+        for (int i = sub * kSubSize; i < (sub + 1) * kSubSize; i += 4) {
             const Float4 q = load4(codes.q + i);
             sum_qq += q * q;
             sum_xq += load4(x + i) * q;
@@ -94,14 +94,14 @@ bool solve_unit(const float* x, const Codes& codes, float& d) {
 void store(const Codes& codes, uint8_t* out) {
     uint8_t *low = out, *high = out + 128, *scales = out + 192;
     std::memset(out, 0, 192);
-    for (int i = 0; i < k_block_size; ++i) {
+    for (int i = 0; i < kSuperBlock; ++i) {
         const auto q = static_cast<uint32_t>(codes.q[i] + 32.0f);
         uint8_t& l = low[i / 128 * 64 + i % 64];
         uint8_t& h = high[i / 128 * 32 + i % 32];
         l = static_cast<uint8_t>(l | (q & 15) << (i % 128 / 64 * 4));
         h = static_cast<uint8_t>(h | q >> 4 << (i % 128 / 32 * 2));
     }
-    for (int sub = 0; sub < n_subs; ++sub)
+    for (int sub = 0; sub < kNSubs; ++sub)
         scales[sub] = static_cast<uint8_t>(static_cast<int8_t>(codes.scale[sub]));
     store_half(out + 208, codes.d);
 }
@@ -109,14 +109,14 @@ void store(const Codes& codes, uint8_t* out) {
 } // namespace
 
 void encode_q6_k(const float* in, uint8_t* out) {
-    float x[k_block_size];
+    float x[kSuperBlock];
     if (!load_block(in, x)) {
         std::memset(out, 0, 210);
         return;
     }
-    float wish[n_subs], extreme = 0;
-    for (int sub = 0; sub < n_subs; ++sub) {
-        wish[sub] = fit(x + sub * sub_size);
+    float wish[kNSubs], extreme = 0;
+    for (int sub = 0; sub < kNSubs; ++sub) {
+        wish[sub] = fit(x + sub * kSubSize);
         extreme = std::fabs(wish[sub]) > std::fabs(extreme) ? wish[sub] : extreme;
     }
     Codes codes;

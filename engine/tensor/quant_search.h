@@ -67,13 +67,13 @@ inline void store4(float* at, Float4 v) {
     std::memcpy(at, &v, sizeof v);
 }
 
-// Nearest integer of |v| < 2^22, halves to even: above 2^23 a float has no places behind the point.
-constexpr float rounding_shift = 12582912.0f; // 1.5 · 2^23
+// Nearest integer of |v| < 2^22, halves to even: above 2^23 a float has no places after the point.
+constexpr float kRoundingShift = 12582912.0f; // 1.5 · 2^23
 inline float nearest(float v) {
-    return (v + rounding_shift) - rounding_shift;
+    return (v + kRoundingShift) - kRoundingShift;
 }
 inline Float4 nearest(Float4 v) {
-    return (v + four(rounding_shift)) - four(rounding_shift);
+    return (v + four(kRoundingShift)) - four(kRoundingShift);
 }
 inline float clamped(float v, float low, float high) {
     return std::min(std::max(v, low), high);
@@ -82,14 +82,14 @@ inline Float4 clamped(Float4 v, float low, float high) {
     return lesser(greater(v, four(low)), four(high));
 }
 
-constexpr int k_block_size = 256;
-constexpr float least_unit = 0x1p-24f; // the smallest that an f16 can hold
+constexpr int kSuperBlock = 256;
+constexpr float kLeastUnit = 0x1p-24f; // the smallest that an f16 can hold
 
 // What the file will hold of a unit that is not zero.
 inline float storable(float unit) {
     constexpr float max_half = 65504.0f;
     const float magnitude = half_to_float(float_to_half(std::min(std::fabs(unit), max_half)));
-    return std::copysign(std::max(magnitude, least_unit), unit);
+    return std::copysign(std::max(magnitude, kLeastUnit), unit);
 }
 inline void store_half(uint8_t* at, float value) {
     const uint16_t bits = float_to_half(value);
@@ -101,11 +101,11 @@ inline void store_half(uint8_t* at, float value) {
 inline bool load_block(const float* in, float* x) {
     constexpr float limit = 0x1p28f; // above 65504 · 128 · 32
     float largest = 0;
-    for (int i = 0; i < k_block_size; ++i) {
+    for (int i = 0; i < kSuperBlock; ++i) {
         x[i] = clamped(in[i], -limit, limit);
         largest = std::max(largest, std::fabs(x[i]));
     }
-    return largest >= least_unit / 2;
+    return largest >= kLeastUnit / 2;
 }
 
 } // namespace auspex

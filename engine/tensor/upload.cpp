@@ -80,7 +80,7 @@ Result<Tensor> create_tensor(Device& device, MemoryPool& memory, DType dtype, ui
     tensor.padded_cols = padded_width(cols);
     const uint64_t row_bytes = tensor.row_bytes();
     const uint64_t limit = std::min(device.caps.max_storage_buffer_range, device.caps.max_allocation_bytes);
-    tensor.tiled = tile && fits_tiles(dtype, rows, cols) && tile_rows * row_bytes <= std::min(limit, Uploader::kStagingBytes);
+    tensor.tiled = tile && fits_tiles(dtype, rows, cols) && kRowsPerTile * row_bytes <= std::min(limit, Uploader::kStagingBytes);
     uint64_t rows_per_shard = std::min<uint64_t>(limit / row_bytes, rows);
     const uint32_t together = tensor.tiled ? tile_rows : 2; // pairs of rows that belong together stay so
     if (rows_per_shard > 1 && rows_per_shard < rows) rows_per_shard -= rows_per_shard % together;

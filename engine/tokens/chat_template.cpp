@@ -13,7 +13,7 @@ struct Layout {
     std::string_view name;
     std::string_view end_of_turn; // the control token after an assistant's words
 };
-constexpr std::array layouts = {
+constexpr std::array kLayouts = {
     Layout{ChatTemplate::llama3, "llama3", "<|eot_id|>"},
     Layout{ChatTemplate::llama3_plain, "llama3-plain", "<|eot_id|>"},
     Layout{ChatTemplate::llama2, "llama2", "</s>"},
@@ -21,13 +21,13 @@ constexpr std::array layouts = {
     Layout{ChatTemplate::chatml, "chatml", "<|im_end|>"},
 };
 const Layout& layout_of(ChatTemplate chat) {
-    return *std::find_if(layouts.begin(), layouts.end(), [&](const Layout& layout) { return layout.chat == chat; });
+    return *std::find_if(kLayouts.begin(), kLayouts.end(), [&](const Layout& layout) { return layout.chat == chat; });
 }
 
-constexpr std::string_view llama3_default_date = "26 Jul 2024";
+constexpr std::string_view kLlama3DefaultDate = "26 Jul 2024";
 
 // What Jinja's trim removes: Python's str.isspace, in UTF-8.
-constexpr std::string_view white_space[] = {
+constexpr std::string_view kWhiteSpace[] = {
     " ",
     "\n",
     "\r",
@@ -60,8 +60,8 @@ constexpr std::string_view white_space[] = {
 };
 std::string trimmed(std::string_view text) {
     const auto length_where = [](auto matches) {
-        const auto found = std::find_if(std::begin(white_space), std::end(white_space), matches);
-        return found == std::end(white_space) ? size_t{0} : found->size();
+        const auto found = std::find_if(std::begin(kWhiteSpace), std::end(kWhiteSpace), matches);
+        return found == std::end(kWhiteSpace) ? size_t{0} : found->size();
     };
     while (const size_t n = length_where([&](std::string_view space) { return text.starts_with(space); }))
         text.remove_prefix(n);
@@ -103,7 +103,7 @@ void write_llama3(PartWriter& out, const ChatTurn& turn, bool dated) {
         out.control("<|begin_of_text|>");
         std::string system = trimmed(turn.system);
         if (dated) {
-            const std::string date(turn.date.empty() ? llama3_default_date : std::string_view(turn.date));
+            const std::string date(turn.date.empty() ? kLlama3DefaultDate : std::string_view(turn.date));
             system = "Cutting Knowledge Date: December 2023\nToday Date: " + date + "\n\n" + system;
         }
         if (dated || !turn.system.empty()) write_llama3_block(out, "system", system);
@@ -183,7 +183,7 @@ bool looks_like_zephyr(std::string_view jinja) {
 Result<ChatTemplate> choose_layout(const Tokenizer& tokenizer, const std::string& model,
                                    const std::optional<std::string>& name) {
     std::string known;
-    for (const Layout& layout : layouts)
+    for (const Layout& layout : kLayouts)
         known += (known.empty() ? "" : ", ") + std::string(layout.name);
     if (name) {
         if (auto chosen = chat_template_by_name(*name)) return *chosen;
@@ -198,7 +198,7 @@ Result<ChatTemplate> choose_layout(const Tokenizer& tokenizer, const std::string
 } // namespace
 
 std::optional<ChatTemplate> chat_template_by_name(std::string_view name) {
-    for (const Layout& layout : layouts)
+    for (const Layout& layout : kLayouts)
         if (layout.name == name) return layout.chat;
     return std::nullopt;
 }

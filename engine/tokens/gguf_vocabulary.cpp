@@ -15,8 +15,8 @@ namespace {
 using Piece = SentencePieceModel::Piece;
 using PieceType = SentencePieceModel::Type;
 
-constexpr uint64_t max_tokens = 1u << 19; // of Llama 3: 128256; each costs up to 150 bytes
-constexpr size_t max_template_bytes = 1u << 20;
+constexpr uint64_t kMaxTokens = 1u << 19; // of Llama 3: 128256; each costs up to 150 bytes
+constexpr size_t kMaxTemplateBytes = 1u << 20;
 
 Status bad(const std::string& path, const std::string& found, const std::string& expected) {
     return {Code::bad_file, path + ": found " + found + ", expected " + expected + "; fetch the file again"};
@@ -43,7 +43,7 @@ Result<Lists> read_lists(const GgufContents& file, const std::string& path) {
     if (!lists.tokens || lists.tokens->count == 0)
         return bad(path, "no list of texts tokenizer.ggml.tokens", "the vocabulary");
     const uint64_t n = lists.tokens->count;
-    if (n > max_tokens) return bad(path, std::to_string(n) + " tokens", "at most " + std::to_string(max_tokens));
+    if (n > kMaxTokens) return bad(path, std::to_string(n) + " tokens", "at most " + std::to_string(kMaxTokens));
     const auto list = [&](const char* key, std::initializer_list<GgufType> types, const GgufArray*& out) -> Status {
         if (!file.find(key)) return ok_status();
         for (GgufType type : types)
@@ -89,9 +89,9 @@ Result<VocabularyTraits> read_traits(const GgufContents& file, uint64_t n_tokens
         return bad(path, "tokenizer.ggml.add_bos_token of another type", "true or false");
     traits.add_bos = file.bool_value("tokenizer.ggml.add_bos_token").value_or(true);
     const auto chat_template = file.text_value("tokenizer.chat_template").value_or("");
-    if (chat_template.size() > max_template_bytes)
+    if (chat_template.size() > kMaxTemplateBytes)
         return bad(path, std::to_string(chat_template.size()) + " bytes in tokenizer.chat_template",
-                   "at most " + std::to_string(max_template_bytes));
+                   "at most " + std::to_string(kMaxTemplateBytes));
     traits.chat_template = chat_template;
     return traits;
 }

@@ -50,7 +50,7 @@ std::vector<uint32_t> all_end_ids(const VocabularyTraits& traits, const SpelledT
 
 Status text_too_long(size_t bytes) {
     return {Code::invalid_argument, "text: found " + std::to_string(bytes) + " bytes, expected at most " +
-                                        std::to_string(max_text_bytes) + "; encode it in parts"};
+                                        std::to_string(kMaxTextBytes) + "; encode it in parts"};
 }
 
 Result<TokenizerJson> read_tokenizer_json(const std::string& folder, const TokenizerSettings& settings) {

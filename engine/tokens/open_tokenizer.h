@@ -20,12 +20,12 @@ struct TokenizerJson;
 
 // A token that a vocabulary's own file may lack.
 struct AddedWord {
-    uint32_t id = 0; // below max_added_id
+    uint32_t id = 0; // below kMaxAddedId
     std::string spelling; // not empty
     bool special = false; // a control token
     const char* file = ""; // that names it, for messages
 };
-inline constexpr uint32_t max_added_id = 1u << 18;
+inline constexpr uint32_t kMaxAddedId = 1u << 18;
 
 // Of tokenizer_config.json, chat_template.jinja and added_tokens.json; absent files and keys leave fields empty.
 struct TokenizerSettings {

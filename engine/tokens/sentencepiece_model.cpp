@@ -14,8 +14,8 @@
 namespace auspex {
 namespace {
 
-constexpr size_t max_pieces = 1u << 18; // of Llama-2: 32000. The library takes about 200 bytes for each.
-constexpr size_t max_piece_bytes = 1024; // longest in Llama-2: 48. SentencePiece recurses once per byte when it loads.
+constexpr size_t kMaxPieces = 1u << 18; // of Llama-2: 32000. The library takes about 200 bytes for each.
+constexpr size_t kMaxPieceBytes = 1024; // longest in Llama-2: 48. SentencePiece recurses once per byte when it loads.
 
 enum Wire : uint32_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
 
@@ -99,7 +99,7 @@ Status not_a_model(const std::string& path) {
 
 Status parse_piece(std::string_view message, const std::string& path, SentencePieceModel& model) {
     const std::string id = std::to_string(model.pieces.size());
-    if (model.pieces.size() == max_pieces) return bad(path, "more than " + id + " pieces", "at most that many");
+    if (model.pieces.size() == kMaxPieces) return bad(path, "more than " + id + " pieces", "at most that many");
     SentencePieceModel::Piece piece;
     WireReader reader(message);
     uint64_t type = 1;
@@ -138,8 +138,8 @@ Status parse_trainer(std::string_view message, const std::string& path, Sentence
                            "BPE");
     }
     if (suffix) return unsupported(path, "spaces as suffixes", "spaces as prefixes");
-    if (model.unknown_surface.size() > max_piece_bytes || model.bos_spelling.size() > max_piece_bytes)
-        return bad(path, "a special token of more than " + std::to_string(max_piece_bytes) + " bytes", "a short one");
+    if (model.unknown_surface.size() > kMaxPieceBytes || model.bos_spelling.size() > kMaxPieceBytes)
+        return bad(path, "a special token of more than " + std::to_string(kMaxPieceBytes) + " bytes", "a short one");
     return ok_status();
 }
 
@@ -162,7 +162,7 @@ Status parse_normalizer(std::string_view message, const std::string& path, bool 
 }
 
 bool is_text(std::string_view spelling) {
-    return !spelling.empty() && spelling.size() <= max_piece_bytes && valid_utf8(spelling) &&
+    return !spelling.empty() && spelling.size() <= kMaxPieceBytes && valid_utf8(spelling) &&
            spelling.find('\0') == std::string_view::npos;
 }
 
@@ -204,9 +204,9 @@ void mend_types(std::vector<SentencePieceModel::Piece>& pieces) {
 Status check_piece(const SentencePieceModel::Piece& piece, size_t id, const std::string& path) {
     using Type = SentencePieceModel::Type;
     const std::string which = "piece " + std::to_string(id), what = in_quotes(piece.spelling) + " as " + which;
-    if (piece.spelling.size() > max_piece_bytes)
+    if (piece.spelling.size() > kMaxPieceBytes)
         return bad(path, std::to_string(piece.spelling.size()) + " bytes in " + which,
-                   "1 to " + std::to_string(max_piece_bytes));
+                   "1 to " + std::to_string(kMaxPieceBytes));
     if (!is_text(piece.spelling))
         return bad(path, "the spelling " + in_quotes(piece.spelling) + " of " + which, "UTF-8 without NUL");
     if (!std::isfinite(piece.score)) return bad(path, "a score that is not finite in " + which, "a number");
@@ -276,8 +276,8 @@ Result<SentencePieceModel> parse_sentencepiece_model(std::span<const std::byte> 
 
 Status check_sentencepiece_model(SentencePieceModel& model, const std::string& path) {
     using Type = SentencePieceModel::Type;
-    if (model.pieces.size() > max_pieces)
-        return bad(path, std::to_string(model.pieces.size()) + " pieces", "at most " + std::to_string(max_pieces));
+    if (model.pieces.size() > kMaxPieces)
+        return bad(path, std::to_string(model.pieces.size()) + " pieces", "at most " + std::to_string(kMaxPieces));
     mend_types(model.pieces);
     std::vector<std::string_view> spellings;
     std::bitset<256> bytes_seen;
@@ -302,7 +302,7 @@ Status check_sentencepiece_model(SentencePieceModel& model, const std::string& p
 std::string with_space_symbols(std::string_view text) {
     std::string out;
     for (char c : text)
-        out += c == ' ' ? space_symbol : std::string_view(&c, 1);
+        out += c == ' ' ? kSpaceSymbol : std::string_view(&c, 1);
     return out;
 }
 

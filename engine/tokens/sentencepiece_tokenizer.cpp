@@ -27,9 +27,9 @@ std::string bytes_of_piece(const SentencePieceModel& model, const SentencePieceM
     if (piece.type == Type::byte) return std::string(1, static_cast<char>(byte_of_spelling(piece.spelling)));
     std::string out;
     for (size_t at = 0; at < piece.spelling.size();) {
-        const bool space = std::string_view(piece.spelling).substr(at).starts_with(space_symbol);
+        const bool space = std::string_view(piece.spelling).substr(at).starts_with(kSpaceSymbol);
         out += space ? ' ' : piece.spelling[at];
-        at += space ? space_symbol.size() : 1;
+        at += space ? kSpaceSymbol.size() : 1;
     }
     return out;
 }
@@ -56,7 +56,7 @@ class SentencePieceTokenizer : public Tokenizer {
     bool has_dummy_prefix() const override { return model_.add_dummy_prefix; }
 
     Result<std::vector<uint32_t>> encode(std::string_view text) const override {
-        if (text.size() > max_text_bytes) return text_too_long(text.size());
+        if (text.size() > kMaxTextBytes) return text_too_long(text.size());
         return catching("tokenizer", "to split the text", [&]() -> Result<std::vector<uint32_t>> {
             std::vector<int> ids;
             const auto status = processor_->Encode({text.data(), text.size()}, &ids);

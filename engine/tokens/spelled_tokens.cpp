@@ -67,7 +67,7 @@ bool is_control_spelling(std::string_view spelling) {
 
 Result<std::vector<uint32_t>> Tokenizer::encode_with_controls(std::string_view text) const {
     const SpelledTokens* controls = control_tokens();
-    if (!controls || controls->empty() || text.size() > max_text_bytes) return encode(text);
+    if (!controls || controls->empty() || text.size() > kMaxTextBytes) return encode(text);
     return catching("tokenizer", "to split the text", [&]() -> Result<std::vector<uint32_t>> {
         std::vector<uint32_t> ids;
         for (size_t at = 0; at < text.size();) {

@@ -5,7 +5,7 @@
 
 namespace auspex {
 namespace {
-constexpr std::string_view replacement = "\xef\xbf\xbd"; // U+FFFD
+constexpr std::string_view kReplacement = "\xef\xbf\xbd"; // U+FFFD
 } // namespace
 
 std::string TextStream::push(uint32_t token) {
@@ -14,7 +14,7 @@ std::string TextStream::push(uint32_t token) {
         return finish(); // a control token ends an unfinished character, and leaves the start where it is
     if (at_start_) {
         at_start_ = false;
-        if (tokenizer_->has_dummy_prefix() && bytes[0] == ' ' && tokenizer_->spelling(token).starts_with(space_symbol))
+        if (tokenizer_->has_dummy_prefix() && bytes[0] == ' ' && tokenizer_->spelling(token).starts_with(kSpaceSymbol))
             bytes.erase(0, 1);
     }
     pending_ += bytes;
@@ -24,7 +24,7 @@ std::string TextStream::push(uint32_t token) {
         const std::string_view rest = std::string_view(pending_).substr(at);
         const int length = utf8_length(rest);
         if (length < 0) break;
-        out += length > 0 ? rest.substr(0, static_cast<size_t>(length)) : replacement;
+        out += length > 0 ? rest.substr(0, static_cast<size_t>(length)) : kReplacement;
         at += length > 0 ? static_cast<size_t>(length) : 1;
     }
     pending_.erase(0, at);
@@ -34,7 +34,7 @@ std::string TextStream::push(uint32_t token) {
 std::string TextStream::finish() {
     std::string out;
     for (size_t i = 0; i < pending_.size(); ++i)
-        out += replacement;
+        out += kReplacement;
     pending_.clear();
     return out;
 }

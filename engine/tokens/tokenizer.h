@@ -14,12 +14,12 @@
 namespace auspex {
 
 // U+2581, which stands for a space in SentencePiece spellings.
-inline constexpr std::string_view space_symbol = "\xe2\x96\x81";
+inline constexpr std::string_view kSpaceSymbol = "\xe2\x96\x81";
 
 class SpelledTokens;
 
 // The longest text that can be encoded at once: an encoder may take a few hundred bytes for each of text.
-inline constexpr size_t max_text_bytes = 4u << 20;
+inline constexpr size_t kMaxTextBytes = 4u << 20;
 
 // All functions are safe to call from several threads. Ids at or above vocab_size() (padding rows of a model) have an
 // empty piece and an empty spelling.
@@ -32,7 +32,7 @@ class Tokenizer {
     // whether its post_processor begins with a special token; GGUF files have a key, true when absent.
     virtual bool add_bos() const = 0;
     // Text is always text: control tokens written in it are not recognised. No BOS is added here. Invalid UTF-8 becomes
-    // U+FFFD, byte by byte. invalid_argument above max_text_bytes.
+    // U+FFFD, byte by byte. invalid_argument above kMaxTextBytes.
     virtual Result<std::vector<uint32_t>> encode(std::string_view text) const = 0;
     // As encode, but spellings of control tokens become those tokens, longest first at each place. The text between two
     // of them is encoded as a text of its own (with the dummy prefix where the vocabulary has one). For prompts that

@@ -15,11 +15,11 @@ namespace {
 
 using nlohmann::json;
 
-constexpr uint64_t max_settings_bytes = 16u << 20; // tokenizer_config.json may list added tokens
-constexpr uint64_t max_template_bytes = 1u << 20;  // Llama 3.2: 4 KB
-constexpr size_t max_settings_values = 1u << 17;   // of the keys that are kept; eight for each added token
-constexpr uint64_t max_added_bytes = 1u << 20;     // of added_tokens.json
-constexpr size_t max_word_bytes = 1024;            // of an added token; as SentencePiece's pieces
+constexpr uint64_t kMaxSettingsBytes = 16u << 20; // tokenizer_config.json may list added tokens
+constexpr uint64_t kMaxTemplateBytes = 1u << 20;  // Llama 3.2: 4 KB
+constexpr size_t kMaxSettingsValues = 1u << 17;   // of the keys that are kept; eight for each added token
+constexpr uint64_t kMaxAddedBytes = 1u << 20;     // of added_tokens.json
+constexpr size_t kMaxWordBytes = 1024;            // of an added token; as SentencePiece's pieces
 
 Status wrong_type(const std::string& path, const std::string& key, const json& found, const std::string& expected) {
     return {Code::bad_file, path + ": found " + key + " that is " + json_found(found) + ", expected " + expected};
@@ -27,19 +27,19 @@ Status wrong_type(const std::string& path, const std::string& key, const json& f
 
 // The keys that matter; everything else in the file is dropped while it is read.
 Result<json> read_kept_keys(const std::string& path) {
-    AUSPEX_TRY_ASSIGN(text, read_text_file(path, max_settings_bytes));
+    AUSPEX_TRY_ASSIGN(text, read_text_file(path, kMaxSettingsBytes));
     size_t n_values = 0;
     const auto keep = [&](int depth, json::parse_event_t event, json& parsed) {
         if (event == json::parse_event_t::key)
             return depth > 1 || parsed == "add_bos_token" || parsed == "bos_token" || parsed == "eos_token" ||
                    parsed == "chat_template" || parsed == "added_tokens_decoder";
-        return depth <= 8 && ++n_values <= max_settings_values;
+        return depth <= 8 && ++n_values <= kMaxSettingsValues;
     };
     json root = json::parse(text, keep, /*allow_exceptions=*/false);
     if (!root.is_object())
         return Status(Code::bad_file, path + ": found no JSON object, expected one; fetch the file again");
-    if (n_values > max_settings_values)
-        return Status(Code::bad_file, path + ": found more than " + std::to_string(max_settings_values) +
+    if (n_values > kMaxSettingsValues)
+        return Status(Code::bad_file, path + ": found more than " + std::to_string(kMaxSettingsValues) +
                                           " values, expected a few hundred");
     return root;
 }
@@ -74,36 +74,36 @@ Result<std::string> template_setting(const json& root, const std::string& path) 
     return std::string();
 }
 
-constexpr const char* added_name = "added_tokens.json";
-constexpr const char* config_name = "tokenizer_config.json";
+constexpr const char* kAddedName = "added_tokens.json";
+constexpr const char* kConfigName = "tokenizer_config.json";
 
 Status wrong_word(const std::string& path, const std::string& found, const std::string& expected) {
     return {Code::bad_file, path + ": found " + found + ", expected " + expected};
 }
 
 Status check_word(const AddedWord& word, const std::string& path) {
-    if (word.id >= max_added_id)
+    if (word.id >= kMaxAddedId)
         return wrong_word(path, "the id " + std::to_string(word.id) + " of the added token " + in_quotes(word.spelling),
-                          "an id below " + std::to_string(max_added_id));
-    if (word.spelling.size() > max_word_bytes)
+                          "an id below " + std::to_string(kMaxAddedId));
+    if (word.spelling.size() > kMaxWordBytes)
         return wrong_word(path, "an added token of " + std::to_string(word.spelling.size()) + " bytes with id " +
-                                    std::to_string(word.id), "at most " + std::to_string(max_word_bytes));
+                                    std::to_string(word.id), "at most " + std::to_string(kMaxWordBytes));
     return ok_status();
 }
 
 // {"<|im_end|>": 32000, …}: the older of the two places, which does not say what a word is for.
 Status read_added_tokens(const std::string& folder, std::vector<AddedWord>& out) {
-    const std::string path = folder + "/" + added_name;
+    const std::string path = folder + "/" + kAddedName;
     if (!path_exists(path)) return ok_status();
-    AUSPEX_TRY_ASSIGN(root, read_json_object(path, max_added_bytes));
+    AUSPEX_TRY_ASSIGN(root, read_json_object(path, kMaxAddedBytes));
     for (const auto& [spelling, id] : root.items()) {
         if (!id.is_number_unsigned() || id.get<uint64_t>() > UINT32_MAX)
             return wrong_type(path, "the id of " + in_quotes(spelling), id,
-                              "an integer from 0 to " + std::to_string(max_added_id - 1));
+                              "an integer from 0 to " + std::to_string(kMaxAddedId - 1));
         if (spelling.empty()) continue; // stands for nothing
         const bool in_brackets = (spelling.front() == '<' && spelling.back() == '>') ||
                                  (spelling.front() == '[' && spelling.back() == ']');
-        out.push_back({id.get<uint32_t>(), spelling, in_brackets || is_control_spelling(spelling), added_name});
+        out.push_back({id.get<uint32_t>(), spelling, in_brackets || is_control_spelling(spelling), kAddedName});
         AUSPEX_TRY(check_word(out.back(), path));
     }
     return ok_status();
@@ -123,11 +123,11 @@ Status read_decoder(const json& root, const std::string& path, std::vector<Added
     if (decoder == root.end() || decoder->is_null()) return ok_status();
     if (!decoder->is_object()) return wrong_type(path, "added_tokens_decoder", *decoder, "an object");
     for (const auto& [key, entry] : decoder->items()) {
-        AddedWord word{0, {}, false, config_name};
+        AddedWord word{0, {}, false, kConfigName};
         const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), word.id);
         if (key.empty() || error != std::errc() || end != key.data() + key.size())
             return wrong_word(path, "the key " + in_quotes(key) + " in added_tokens_decoder",
-                              "an integer from 0 to " + std::to_string(max_added_id - 1));
+                              "an integer from 0 to " + std::to_string(kMaxAddedId - 1));
         const std::string which = "token " + key + " in added_tokens_decoder";
         if (!entry.is_object()) return wrong_type(path, which, entry, "an object");
         const auto content = entry.find("content");
@@ -156,7 +156,7 @@ Status join_words(const std::string& folder, std::vector<AddedWord>& words) {
             return wrong_word(folder + "/" + word.file, "the id " + std::to_string(word.id) + " for " +
                                   in_quotes(word.spelling) + " and for " + in_quotes(joined.back().spelling) + " (" +
                                   joined.back().file + ")", "one word for each id");
-        joined.back() = std::move(word); // tokenizer_config.json's stand behind those of added_tokens.json
+        joined.back() = std::move(word); // tokenizer_config.json's stand after those of added_tokens.json
     }
     for (const AddedWord& word : joined)
         if (!spellings.insert(word.spelling).second)
@@ -191,7 +191,7 @@ Result<TokenizerSettings> read_tokenizer_settings(const std::string& folder) {
     for (AddedWord& word : settings.added)
         if (settings.names(word.spelling)) word.special = true;
     if (path_exists(template_path)) { // the newer place; transformers prefers it too
-        AUSPEX_TRY_SET(settings.chat_template, read_text_file(template_path, max_template_bytes));
+        AUSPEX_TRY_SET(settings.chat_template, read_text_file(template_path, kMaxTemplateBytes));
     }
     return settings;
 }

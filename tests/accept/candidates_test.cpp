@@ -282,7 +282,7 @@ std::vector<float> broken(const NoNumbers& how, const std::vector<float>& row) {
     return how.everywhere ? std::vector<float>(row.size(), how.odd) : but_for_odd(row, how.odd);
 }
 
-// Candidates of a draft without probabilities, before and behind sound ones: rejected, and they take nothing from the residual. One
+// Candidates of a draft without probabilities, before and after sound ones: rejected, and they take nothing from the residual. One
 // NaN is one token without probability.
 std::vector<CandidateCase> broken_cases() {
     const CandidateCase sound = small_cases()[0];

@@ -113,14 +113,14 @@ TEST_F(Conversation, TurnsBecomeTokens) {
     auspex_chat_turn opening = turn("Who took my </s> hat?");
     opening.system = "Be brief.";
     const auto first = encode(opening);
-    EXPECT_EQ(std::count(first.begin(), first.end(), 2u), 2) << "one behind the system text, one behind the user's; what the user spells is text";
+    EXPECT_EQ(std::count(first.begin(), first.end(), 2u), 2) << "one after the system text, one after the user's; what the user spells is text";
     EXPECT_NE(decode(first).find("Be brief."), std::string::npos);
     EXPECT_NE(decode(first).find("Who took my </s> hat?"), std::string::npos);
     uint32_t bos = 0;
     EXPECT_EQ(auspex_tokenizer_adds_bos(tokenizer_, &bos), 1);
     auspex_chat_turn next = turn("And why?");
     next.first = 0;
-    const auto cut = encode(next); // the answer before was cut off: its end is put behind it
+    const auto cut = encode(next); // the answer before was cut off: its end is put after it
     next.answer_ended = 1;
     const auto ended = encode(next);
     ASSERT_FALSE(cut.empty());

@@ -21,7 +21,7 @@ CliResult chat(const std::string& lines, const std::vector<std::string>& flags) 
 // Hot enough that the end token hardly ever comes: the answer goes on until it is stopped or the context is full.
 const std::vector<std::string> kEndless = {"-n", "-1", "--temp", "100", "-s", "3"};
 
-// The first number behind `label`.
+// The first number after `label`.
 uint64_t number_behind(const std::string& text, const std::string& label) {
     const size_t at = text.find(label);
     EXPECT_NE(at, std::string::npos) << label << " in " << text;

@@ -41,7 +41,7 @@ class CliTerminalSession {
     CliTerminalSession& operator=(const CliTerminalSession&) = delete;
 
     void type(const std::string& keys) const; // "\x03" is Ctrl-C, "\x04" Ctrl-D
-    // True when `text` is shown behind what earlier waits found; false after a minute or at the end.
+    // True when `text` is shown after what earlier waits found; false after a minute or at the end.
     bool wait_for(const std::string& text);
     int process() const { return child_; }
     // Waits for the end of the program; what it showed stays.

@@ -132,7 +132,7 @@ TEST(CliBench, RunsShapesWithoutFiles) {
     EXPECT_EQ(none["throughput"].size(), 1u);
 }
 
-// As llama-bench's: a row for every prompt and every length behind every depth.
+// As llama-bench's: a row for every prompt and every length after every depth.
 TEST(CliBench, RowsOfPromptsAndGeneration) {
     const std::string shape = "d=128,L=2,ffn=192,heads=4,kv_heads=2,head_dim=32,vocab=500,dtype=q8_0";
     const Json bench = run_cli_json({"bench", "--shape", shape, "-p", "16,24", "-n", "12", "-d", "0,40", "-r", "3", "--rows",

@@ -137,7 +137,7 @@ TEST(CliScore, LogitsAreTheGoldens) {
     for (size_t i = 0; i < expected["id"].size(); ++i)
         EXPECT_NEAR(last[expected["id"][i].get<size_t>()], expected["logit"][i].get<double>(), 1e-4);
 
-    // What the logits at position 3 make of the token behind it.
+    // What the logits at position 3 make of the token after it.
     const auto logits = score["logits"]["3"].get<std::vector<double>>();
     double sum = 0.0;
     for (const double logit : logits)

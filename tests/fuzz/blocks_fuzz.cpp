@@ -10,7 +10,7 @@ namespace auspex::test {
 
 void fuzz_blocks(FuzzInput input) {
     if (input.size() < 2) return;
-    constexpr auto n_types = static_cast<uint32_t>(std::size(dtype_infos));
+    constexpr auto n_types = static_cast<uint32_t>(std::size(kDtypeInfos));
     const auto dtype = static_cast<DType>(std::to_integer<uint32_t>(input[0]) % n_types);
     const DTypeInfo& info = dtype_info(dtype);
     const uint32_t cols = (1 + std::to_integer<uint32_t>(input[1]) % 9) * info.block_elements;

@@ -1,4 +1,4 @@
-// config.json and, behind "\x1e", generation_config.json.
+// config.json and, after "\x1e", generation_config.json.
 #include "fuzz/fuzz_targets.h"
 #include "fuzz/memory_files.h"
 #include "model/llama_config.h"

@@ -15,8 +15,8 @@ bool is_control(const Tokenizer& tokenizer, uint32_t id) {
 }
 
 std::string with_spaces(std::string text) {
-    for (size_t at = 0; (at = text.find(space_symbol, at)) != std::string::npos;)
-        text.replace(at, space_symbol.size(), " ");
+    for (size_t at = 0; (at = text.find(kSpaceSymbol, at)) != std::string::npos;)
+        text.replace(at, kSpaceSymbol.size(), " ");
     return text;
 }
 

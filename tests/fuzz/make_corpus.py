@@ -440,7 +440,7 @@ def make_texts():
 
 
 def make_blocks():
-    sizes = [4, 2, 2, 4, 34, 18, 20, 22, 24, 84, 110, 144, 176, 210]  # as dtype_infos has them
+    sizes = [4, 2, 2, 4, 34, 18, 20, 22, 24, 84, 110, 144, 176, 210]  # as kDtypeInfos has them
     for kind, size in enumerate(sizes):
         seed("blocks", "type_%d" % kind, bytes([kind, 1]) + bytes((i * 37) & 255 for i in range(2 * size)))
     flaw("blocks", "not_a_number", bytes([4, 0]) + struct.pack("<H", 0x7E00) + bytes(32))

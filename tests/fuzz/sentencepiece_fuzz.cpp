@@ -25,7 +25,7 @@ std::optional<Fidelity> check_model(FuzzInput input, const std::string& path) {
     const auto& pieces = parsed.value().pieces;
     // Without a piece of its own U+2581 falls back to bytes, and is then itself in text that comes out.
     const bool has_space = std::any_of(pieces.begin(), pieces.end(), [](const SentencePieceModel::Piece& piece) {
-        return piece.spelling == space_symbol && piece.type == SentencePieceModel::Type::normal;
+        return piece.spelling == kSpaceSymbol && piece.type == SentencePieceModel::Type::normal;
     });
     return parsed.value().byte_fallback && has_space ? Fidelity::spaces : Fidelity::anything;
 }

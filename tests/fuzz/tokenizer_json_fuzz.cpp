@@ -1,4 +1,4 @@
-// tokenizer.json and, each behind "\x1e", tokenizer_config.json and chat_template.jinja. With an empty
+// tokenizer.json and, each after "\x1e", tokenizer_config.json and chat_template.jinja. With an empty
 // tokenizer.json the settings are read by themselves: a vocabulary would be most of the work.
 #include "fuzz/fuzz_targets.h"
 #include "fuzz/memory_files.h"

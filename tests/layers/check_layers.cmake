@@ -40,8 +40,12 @@ foreach(file IN LISTS files)
 
         if(target MATCHES "^(<auspex|\"[^/\"]+)/")
             string(SUBSTRING ${CMAKE_MATCH_1} 1 -1 folder)
-            if(layer STREQUAL "apps" AND NOT folder IN_LIST layers)
-                continue() # a program's own headers
+            if(layer STREQUAL "apps" AND NOT folder IN_LIST layers) # a program's own headers
+                string(REGEX MATCH "^apps/([^/]+)/([^/]+)/" of "${file}")
+                if(of AND NOT target MATCHES "^<|^\"${CMAKE_MATCH_1}/(${CMAKE_MATCH_2}|common)/")
+                    string(APPEND faults "${file}: a command includes itself and common/, not ${target}\n")
+                endif()
+                continue()
             endif()
             if(NOT folder STREQUAL layer AND NOT folder IN_LIST "may ${layer}")
                 string(APPEND faults "${file}: layer '${layer}' may not include '${folder}/'\n")

@@ -22,7 +22,7 @@ check_lines(600 ${ROOT}/engine/*.cpp ${ROOT}/apps/*.cpp ${ROOT}/apps/*.c ${ROOT}
 check_lines(250 ${ROOT}/engine/*.h ${ROOT}/apps/*.h ${ROOT}/shaders/shared/*.h ${ROOT}/tests/*.h)
 check_lines(300 ${ROOT}/shaders/*.comp ${ROOT}/shaders/*.glsl)
 
-file(GLOB folders RELATIVE ${ROOT} ${ROOT}/engine/* ${ROOT}/apps/*)
+file(GLOB folders RELATIVE ${ROOT} ${ROOT}/engine/* ${ROOT}/apps/* ${ROOT}/apps/cli/* ${ROOT}/apps/cli/*/*)
 foreach(folder IN LISTS folders)
     if(IS_DIRECTORY ${ROOT}/${folder} AND NOT folder STREQUAL "engine/kernels") # kernels: two files per op
         file(GLOB files LIST_DIRECTORIES false ${ROOT}/${folder}/*)

@@ -1,4 +1,4 @@
-// Small random models with the byte-level vocabulary of tests/data, some with control tokens behind it.
+// Small random models with the byte-level vocabulary of tests/data, some with control tokens after it.
 #pragma once
 
 #include "model/model_files.h"
@@ -11,7 +11,7 @@ namespace auspex::test {
 
 constexpr uint32_t kBpeTokens = 838; // of tests/data/bpe
 
-// Random weights of `seed`, the vocabulary, these control tokens with the next ids, and some rows of padding behind them.
+// Random weights of `seed`, the vocabulary, these control tokens with the next ids, and some rows of padding after them.
 inline void write_bpe_model(const TempFolder& folder, uint64_t seed, const std::vector<std::string>& added, uint32_t n_padding) {
     const std::string data = std::string(AUSPEX_TEST_DATA) + "/bpe/";
     std::ifstream stream(data + "tokenizer.json");

@@ -35,7 +35,7 @@ class ForwardRig {
         counts_ = buffer(12);
         logits_ = buffer(uint64_t(kRigRows) * c.vocab_size * 4);
         table_ = buffer(model_->cache().page_table().size);
-        // Slot s has every third page, from behind: no two neighbours are neighbours.
+        // Slot s has every third page, from the end: no two neighbours are neighbours.
         for (uint32_t s = 0; s < kRigSlots; ++s)
             for (uint32_t i = 0; i < 10; ++i) {
                 const uint32_t page = 5 + (9 - i) * kRigSlots + s;

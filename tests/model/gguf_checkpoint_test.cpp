@@ -46,7 +46,7 @@ TEST(GgufCheckpoint, gives_the_tensors_of_the_huggingface_folder) {
                 EXPECT_FALSE(gguf.value()->find(gguf_name));
             }
             const LlamaConfig &a = gguf.value()->config(), &b = huggingface.value()->config();
-            for (const SizeKey& key : size_keys)
+            for (const SizeKey& key : kSizeKeys)
                 EXPECT_EQ(a.*key.field, b.*key.field) << key.gguf;
             EXPECT_EQ(a.rms_eps, b.rms_eps);
             EXPECT_EQ(a.rope_theta, b.rope_theta);

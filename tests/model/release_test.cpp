@@ -8,7 +8,7 @@ namespace {
 
 using namespace test;
 
-constexpr uint64_t ends = 2 * 65536; // pages that a tensor shares with its neighbours stay
+constexpr uint64_t kEnds = 2 * 65536; // pages that a tensor shares with its neighbours stay
 
 class Release : public testing::Test {
   protected:
@@ -31,7 +31,7 @@ class Release : public testing::Test {
             const uint64_t before = resident_bytes(file);
             ASSERT_GT(before, in_file);
             checkpoint.release(*checkpoint.find(name));
-            EXPECT_LE(resident_bytes(file), before - in_file + ends) << name;
+            EXPECT_LE(resident_bytes(file), before - in_file + kEnds) << name;
             EXPECT_EQ(tensor_bytes(checkpoint, name), bytes);
         }
     }

@@ -10,7 +10,7 @@ std::unique_ptr<Checkpoint> small() {
     return make_synthetic_checkpoint(small_llama()).value();
 }
 
-constexpr const char* index_file = "model.safetensors.index.json";
+constexpr const char* kIndexFile = "model.safetensors.index.json";
 
 TEST(ShardedFolder, gives_the_tensors_of_one_file) {
     const auto model = make_synthetic_checkpoint(small_llama()).value();
@@ -36,7 +36,7 @@ TEST(ShardedFolder, gives_the_tensors_of_one_file) {
 TEST(ShardedFolder, one_whole_file_comes_before_shards) {
     TempFolder folder;
     write_huggingface(folder, *small(), 2);
-    folder.write(index_file, "not read");
+    folder.write(kIndexFile, "not read");
     write_huggingface(folder, *small());
     EXPECT_TRUE(open_checkpoint(folder.path()).ok());
 }
@@ -45,7 +45,7 @@ TEST(ShardedFolder, one_whole_file_comes_before_shards) {
 TEST(ShardedFolder, tensors_that_the_index_does_not_name_count) {
     TempFolder folder;
     write_huggingface(folder, *small(), 2);
-    folder.write(index_file, R"({"weight_map": {"model.norm.weight": ")" + shard_name(1, 2) + R"(", "lm_head.weight": ")" +
+    folder.write(kIndexFile, R"({"weight_map": {"model.norm.weight": ")" + shard_name(1, 2) + R"(", "lm_head.weight": ")" +
                                  shard_name(2, 2) + "\"}}");
     const auto model = small();
     const auto norm_shard = safetensors_of(*model, {"model.norm.weight", "model.embed_tokens.weight"});
@@ -83,20 +83,20 @@ TEST(ShardedFolder, refuses_an_index_that_is_none) {
     for (const auto& one : cases) {
         TempFolder folder;
         write_huggingface(folder, *small(), 2);
-        folder.write(index_file, one.text);
+        folder.write(kIndexFile, one.text);
         const Status status = open_checkpoint(folder.path()).status();
-        expect_refused(status, Code::bad_file, folder.file(index_file), one.text);
+        expect_refused(status, Code::bad_file, folder.file(kIndexFile), one.text);
         EXPECT_NE(status.message().find(one.in_message), std::string::npos) << one.in_message << " in: " << status.message();
     }
     TempFolder folder;
     write_huggingface(folder, *small(), 2);
-    folder.write(index_file, std::string((2u << 20) + 1, ' '));
-    expect_refused(open_checkpoint(folder.path()).status(), Code::bad_file, folder.file(index_file), "too large");
+    folder.write(kIndexFile, std::string((2u << 20) + 1, ' '));
+    expect_refused(open_checkpoint(folder.path()).status(), Code::bad_file, folder.file(kIndexFile), "too large");
     std::string map;
     for (int i = 0; i < 1025; ++i)
         map += (i ? ",\"" : "\"") + std::to_string(i) + "\":\"" + std::to_string(i) + ".safetensors\"";
-    folder.write(index_file, R"({"weight_map": {)" + map + "}}");
-    expect_refused(open_checkpoint(folder.path()).status(), Code::bad_file, folder.file(index_file), "too many shards");
+    folder.write(kIndexFile, R"({"weight_map": {)" + map + "}}");
+    expect_refused(open_checkpoint(folder.path()).status(), Code::bad_file, folder.file(kIndexFile), "too many shards");
 }
 
 TEST(ShardedFolder, names_the_shard_that_is_missing_or_wrong) {
@@ -153,11 +153,11 @@ TEST(ShardedFolder, survives_random_damage_to_the_index) {
     Dice dice(7);
     TempFolder folder;
     write_huggingface(folder, *small(), 2);
-    std::ifstream in(folder.file(index_file));
+    std::ifstream in(folder.file(kIndexFile));
     const std::string good{std::istreambuf_iterator<char>(in), {}};
     int accepted = 0;
     for (int i = 0; i < 300; ++i) {
-        folder.write(index_file, mutated(good, dice));
+        folder.write(kIndexFile, mutated(good, dice));
         const auto opened = open_checkpoint(folder.path());
         accepted += opened.ok();
         if (!opened.ok()) expect_refused(opened.status(), opened.status().code(), folder.path(), "mutation " + std::to_string(i));

@@ -47,7 +47,7 @@ Proposal propose_lookup(std::span<const uint32_t> text, uint32_t ngram_max, uint
     Tokens window = last(text, gpu::kLookupWindow);
     const size_t end = window.size();
     for (size_t n = std::min<size_t>(ngram_max, end); n >= std::min(gpu::kFirstMatch, ngram_max) && max_drafts > 0; --n)
-        for (size_t at = end; at-- > n;) { // behind the match
+        for (size_t at = end; at-- > n;) { // after the match
             if (!std::equal(window.end() - static_cast<ptrdiff_t>(n), window.end(), window.begin() + static_cast<ptrdiff_t>(at - n))) continue;
             for (size_t i = 0; i < max_drafts; ++i) window.push_back(window[at + i]);
             return {last(window, max_drafts), static_cast<uint32_t>(n)};

@@ -257,7 +257,7 @@ TEST(Append, nothing_is_read_twice) {
     ASSERT_TRUE(engine->append_sequence(id, request_of({10, 1, 3}, 1)).ok());
     drive(*engine);
     EXPECT_EQ(sequence.prefilled_n, 10u);
-    EXPECT_LE(engine->turns().last_number() - turns, 5u); // target; draft's generated row, prompt; the round and one that was queued behind
+    EXPECT_LE(engine->turns().last_number() - turns, 5u); // target; draft's generated row, prompt; the round and one that was queued after it
     EXPECT_EQ(first_difference(engine->target().cache().shape(), cache_rows(*engine, engine->target(), sequence.slot->number, kept), target), "");
     EXPECT_EQ(first_difference(engine->draft()->cache().shape(), cache_rows(*engine, *engine->draft(), sequence.slot->number, kept), draft), "");
 }
@@ -271,7 +271,7 @@ TEST(Append, after_cancel_in_flight) {
         const Part begin = {run < 4 ? 70u : 20u, 40, 4}; // two replays of each model, or one
         const double budget_ms = run < 14 ? -1.0 : 0.001;
         const int steps = run < 14 ? 1 + run / 2 : 2 + run / 2 % 7 * 5;
-        const Part next = {run % 2 ? 0u : 19u, 12, 3}; // nothing to read: the next round is queued behind what is under way
+        const Part next = {run % 2 ? 0u : 19u, 12, 3}; // nothing to read: the next round is queued after what is under way
         const uint64_t id = engine->create_sequence(request_of(begin, 0)).value();
         for (int i = 0; i < steps; ++i) {
             ASSERT_TRUE(step(*engine, budget_ms).ok());
@@ -405,7 +405,7 @@ TEST(Append, what_cannot_go_on_is_refused_and_stays) {
 }
 
 // A round that was under way when its sequence was cancelled may be read after the sequence was appended to: it says nothing.
-TEST(Append, a_round_of_before_is_read_behind_a_new_one) {
+TEST(Append, a_round_of_before_is_read_after_a_new_one) {
     auto engine = make_engine(pair(2, 200, 6));
     ASSERT_TRUE(engine);
     const std::vector<uint32_t> first = random_prompt(9, kVocab, 1), more = random_prompt(5, kVocab, 2);

@@ -21,7 +21,7 @@ EngineDesc pair_of(uint64_t draft_seed, uint32_t slots = 1) {
     return desc;
 }
 
-constexpr uint32_t kPromptLens[] = {1, 30, 66, 69, 70, 71, 72, 120}; // up to, around and behind the draft's context
+constexpr uint32_t kPromptLens[] = {1, 30, 66, 69, 70, 71, 72, 120}; // up to, around and after the draft's context
 
 TEST(DraftContext, is_the_drafts_alone) {
     EngineDesc desc = pair_of(1);
@@ -44,13 +44,13 @@ TEST(DraftContext, is_the_drafts_alone) {
     EXPECT_NE(status.message().find("at most 512 of the target"), std::string::npos) << status.message();
     desc.max_context = 40; // below both
     EXPECT_EQ(make_engine(desc)->draft()->cache().shape().max_rows, 40u);
-    // A pass of the draft behind its context is refused, one of the target is not.
+    // A pass of the draft after its context is refused, one of the target is not.
     EXPECT_EQ(engine->measure_pass({.of = ModelRole::draft, .n_rows = 1, .depth = kDraftContext, .repetitions = 1}).status().code(), Code::capacity);
     EXPECT_TRUE(engine->measure_pass({.of = ModelRole::draft, .n_rows = 1, .depth = kDraftContext - 1, .repetitions = 1}).ok());
     EXPECT_TRUE(engine->measure_pass({.n_rows = 1, .depth = kDraftContext, .repetitions = 1}).ok());
 }
 
-// All drafts of a twin are accepted up to the last row that its cache holds, with no hole, and there are none behind it.
+// All drafts of a twin are accepted up to the last row that its cache holds, with no hole, and there are none after it.
 TEST(DraftContext, drafts_reach_its_end_and_go_no_further) {
     auto engine = make_engine(pair_of(1));
     ASSERT_TRUE(engine);
@@ -70,8 +70,8 @@ TEST(DraftContext, drafts_reach_its_end_and_go_no_further) {
             }
 }
 
-// Rounds behind it have the plain form: no row is computed for drafts that cannot come.
-TEST(DraftContext, rounds_behind_it_are_plain) {
+// Rounds after it have the plain form: no row is computed for drafts that cannot come.
+TEST(DraftContext, rounds_after_it_are_plain) {
     auto engine = make_engine(pair_of(1));
     ASSERT_TRUE(engine);
     run_job(*engine, {.prompt = random_prompt(60, kVocab, 1), .max_tokens = 60, .draft_len = 4});
@@ -152,7 +152,7 @@ TEST(DraftContext, a_seed_gives_its_text_again) {
 TEST(DraftContext, catching_up_ends_with_it) {
     auto engine = make_engine(pair_of(1));
     ASSERT_TRUE(engine);
-    for (uint32_t plain_first : {10u, 30u, 39u, 41u, 45u}) { // behind a prompt of 30
+    for (uint32_t plain_first : {10u, 30u, 39u, 41u, 45u}) { // after a prompt of 30
         Job job = {.prompt = random_prompt(30, kVocab, 3), .max_tokens = 90};
         const Answer expected = run_job(*engine, job);
         auto id = engine->create_sequence(job.request());
@@ -190,7 +190,7 @@ TEST(DraftContext, forks_and_appends_cross_it) {
         drive(*engine);
         EXPECT_EQ(answer_of(*engine, fork.value()).tokens, expected.tokens) << n << " tokens of prompt";
 
-        // A second part behind the fork's text, with and without drafts.
+        // A second part after the fork's text, with and without drafts.
         std::vector<std::vector<uint32_t>> parts;
         for (uint32_t draft_len : {0u, 4u}) {
             request.draft_len = draft_len;

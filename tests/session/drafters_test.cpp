@@ -224,7 +224,7 @@ TEST_P(BundledDrafters, greedy_text_is_plain_text) {
 
 INSTANTIATE_TEST_SUITE_P(, BundledDrafters, ::testing::Bool(), [](const auto& at) { return at.param ? "pair" : "target_only"; });
 
-// A host that reads every round in time, one that always comes late, one now so and now so.
+// The host reads every round in time, or always late, or alternately.
 TEST(DraftersAlone, a_seed_gives_its_text_again_however_late_the_host_reads) {
     auto engine = make_engine(random_pair(1, true));
     ASSERT_TRUE(engine);
@@ -253,7 +253,7 @@ TEST(DraftersAlone, a_seed_gives_its_text_again_however_late_the_host_reads) {
     }
 }
 
-// What is found behind every round is what the text holds then, whatever was done to it before: forked, cut off with rounds under
+// What is found after every round is what the text holds then, whatever was done to it before: forked, cut off with rounds under
 // way and gone on with otherwise.
 TEST(DraftersAlone, searches_know_of_all_that_becomes_of_a_text) {
     auto engine = make_engine(random_pair(4, false));
@@ -265,7 +265,7 @@ TEST(DraftersAlone, searches_know_of_all_that_becomes_of_a_text) {
         const SequenceRequest& request = sequence.request;
         const auto expected = request.drafter == DrafterChoice::lookup ? reference::propose_lookup(sequence.tokens, request.ngram_max, request.draft_len)
                                                                        : reference::propose_ngram(sequence.tokens, request.ngram_max, request.draft_len);
-        ASSERT_EQ(sequence.match_len, expected.match_len) << "behind " << show(sequence.tokens);
+        ASSERT_EQ(sequence.match_len, expected.match_len) << "after " << show(sequence.tokens);
         ++(expected.match_len > 0 ? n_found : n_nothing);
     };
     for (uint32_t trial = 0; trial < 12; ++trial) {

@@ -20,7 +20,7 @@ EngineDesc pair(uint32_t slots, uint32_t context) {
     return desc;
 }
 
-// Costs are learnt from rounds behind rounds whose sequences were alive, as rounds behind so much text.
+// Costs are learnt from rounds after rounds whose sequences were alive, as rounds after that much text.
 TEST(Measure, rounds_that_say_nothing_of_others_are_not_learnt) {
     EngineDesc desc = pair(1, 200);
     desc.draft_synthetic = desc.target_synthetic; // accepts everything, so that no host knows which round will be the last
@@ -32,9 +32,9 @@ TEST(Measure, rounds_that_say_nothing_of_others_are_not_learnt) {
     for (uint32_t text = 1; text <= 3; ++text) {
         const uint32_t before = costs.n_rounds();
         const Answer answer = run_job(*engine, job);
-        ASSERT_TRUE(drain(*engine).ok()); // another round was queued behind the last one
+        ASSERT_TRUE(drain(*engine).ok()); // another round was queued after the last one
         ASSERT_GT(answer.stats.rounds, 4u);
-        EXPECT_EQ(costs.n_rounds() - before, answer.stats.rounds - 1) << "the first is behind the prompt";
+        EXPECT_EQ(costs.n_rounds() - before, answer.stats.rounds - 1) << "the first comes after the prompt";
         EXPECT_GE(costs.text_len(), 3 + 40 - 3 * 4);
         EXPECT_LE(costs.text_len(), 3 + 40);
     }

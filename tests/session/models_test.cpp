@@ -16,7 +16,7 @@ using namespace test;
 
 constexpr uint32_t kTokens = 4096; // of the bundled tokenizer
 
-// A model whose rows behind the vocabulary shout: their logits beat all others nearly always.
+// A model whose rows after the vocabulary shout: their logits beat all others nearly always.
 class Loud : public Checkpoint {
   public:
     explicit Loud(const SyntheticModel& model) : model_(make_synthetic_checkpoint(model).value()) {}
@@ -44,7 +44,7 @@ SyntheticModel small(uint32_t vocab, uint64_t seed, bool tied) {
     return random_model({.d = 32, .layers = 1, .heads = 2, .ffn = 48, .vocab = vocab, .tied = tied, .scale = 0.3f}, seed);
 }
 
-TEST(Models, rows_behind_the_vocabulary_do_not_exist) {
+TEST(Models, rows_after_the_vocabulary_do_not_exist) {
     for (bool tied : {false, true}) {
         TempFolder target, draft, twin;
         write_with_tokenizer(target, Loud(small(kTokens + 40, 1, tied)));
@@ -94,7 +94,7 @@ TEST(Models, vocabularies_that_do_not_fit_are_refused) {
     EXPECT_EQ(refused("", ""), Code::invalid_argument);
 }
 
-// As files have them: control tokens, and an end among them, behind what the draft knows; rows of padding behind either.
+// As files have them: control tokens, and an end among them, after what the draft knows; rows of padding after either.
 TEST(Models, a_target_keeps_the_tokens_that_its_draft_lacks) {
     constexpr uint32_t n_draft = kBpeTokens;
     TempFolder longer, shorter;

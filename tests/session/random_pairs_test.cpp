@@ -86,7 +86,7 @@ class Twins : public ::testing::TestWithParam<TwinCase> {
     }
 };
 
-// The lengths put the end of the draft's prompt before, on and behind the edges of a replay (64 rows), and leave it one
+// The lengths put the end of the draft's prompt before, on and after the edges of a replay (64 rows), and leave it one
 // and two rows short.
 TEST_P(Twins, every_draft_is_accepted) {
     auto engine = make(4);

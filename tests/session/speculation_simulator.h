@@ -84,7 +84,7 @@ class Machine {
         SequenceSpeculation state(engine.long_run);
         Decoded run;
         const uint64_t key = random_();
-        uint32_t at = 0, draft_rows = 0; // tokens known; rows of the draft cache behind the prompt's begin
+        uint32_t at = 0, draft_rows = 0; // tokens known; rows of the draft cache after the prompt's begin
         struct Flight {
             DraftChoice choice;
             uint32_t tested = 0, accepted = 0;

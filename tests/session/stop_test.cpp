@@ -1,4 +1,4 @@
-// Stop texts: the answer ends before the first of them, whatever round or token completes it, and nothing of it or behind
+// Stop texts: the answer ends before the first of them, whatever round or token completes it, and nothing of it or after
 // it is ever visible.
 #include "session/engine_fixture.h"
 
@@ -77,7 +77,7 @@ TEST_P(StopTexts, end_the_answer_before_them) {
             size_t visible = 0;
             for (uint32_t b : told.text_bytes) visible += b;
             EXPECT_EQ(visible, expected.size());
-            // Drafts behind the stop count neither as drafted nor as accepted.
+            // Drafts after the stop count neither as drafted nor as accepted.
             EXPECT_LE(told.stats.draft_n_accepted, told.tokens.size());
             EXPECT_LE(told.stats.draft_n_accepted, told.stats.draft_n);
             uint32_t rounds = 0, accepted = 0;

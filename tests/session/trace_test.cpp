@@ -14,8 +14,8 @@ TEST(Trace, the_least_wait_places_turns) {
     // (begin, end, submitted, seen): begun 1000 after its submission, then 100, then 900.
     EXPECT_EQ(clock.begin_ns(2000, 3000, 1001000, 1003500), 1001000u);
     EXPECT_EQ(clock.begin_ns(10000, 12000, 1009900, 1012100), 1009900u) << "begun 100 after its submission: that is the best known";
-    EXPECT_EQ(clock.begin_ns(12500, 13000, 1011600, 1013900), 1012400u) << "500 behind the turn before, as on the GPU";
-    EXPECT_EQ(clock.begin_ns(13000, 20000, 1010000, 1029000), 1012900u) << "queued behind it";
+    EXPECT_EQ(clock.begin_ns(12500, 13000, 1011600, 1013900), 1012400u) << "500 after the turn before, as on the GPU";
+    EXPECT_EQ(clock.begin_ns(13000, 20000, 1010000, 1029000), 1012900u) << "queued after it";
 }
 
 // The host looks when it can: two turns in flight, seen at once or long after their end.
@@ -45,7 +45,7 @@ TEST(Trace, clocks_wrap_are_set_back_and_tick_slowly) {
     const uint64_t mask = (1u << 20) - 1;
     EXPECT_EQ(slow.between_ns(mask, 1), 100u);
     EXPECT_EQ(slow.begin_ns(mask - 9, 10, 998'000, 1'000'000), 998'000u);
-    EXPECT_EQ(slow.begin_ns(30, 50, 900'000, 1'010'000), 1'000'000u) << "20 ticks behind";
+    EXPECT_EQ(slow.begin_ns(30, 50, 900'000, 1'010'000), 1'000'000u) << "20 ticks later";
     // Nothing for two wraps: the gap is not what the ticks say.
     EXPECT_EQ(slow.begin_ns(60, 80, 106'000'000, 107'000'000), 106'000'000u);
 

@@ -37,7 +37,7 @@ std::vector<Job> drafted_ways(Job job) {
 
 class Vocabularies : public ::testing::TestWithParam<uint32_t> {}; // of the draft
 
-// Greedy and coupled, transformed or not, behind prompts of every id: the text of no drafts, of ids that only the target has too.
+// Greedy and coupled, transformed or not, after prompts of every id: the text of no drafts, of ids that only the target has too.
 TEST_P(Vocabularies, texts_are_plain_texts) {
     auto engine = make_engine(pair_of(GetParam()));
     ASSERT_TRUE(engine);
@@ -109,7 +109,7 @@ TEST_P(Vocabularies, the_targets_end_ends) {
 
 INSTANTIATE_TEST_SUITE_P(, Vocabularies, ::testing::Values(3u, 41u, 96u, 130u), [](const auto& at) { return "draft_of_" + std::to_string(at.param); });
 
-// Every completion as often as the target alone gives it, behind a prompt with an id that the draft lacks.
+// Every completion as often as the target alone gives it, after a prompt with an id that the draft lacks.
 TEST(VocabulariesSampled, completions_are_the_targets) {
     constexpr uint32_t kTiny = 5, kTokens = 3;
     const std::vector<uint32_t> prompt = {3, 0, 4, 2, 4};

@@ -16,10 +16,10 @@
 namespace auspex {
 namespace {
 
-constexpr DType float_types[] = {DType::f32,  DType::f16,  DType::bf16, DType::q8_0, DType::q4_0,
+constexpr DType kFloatTypes[] = {DType::f32,  DType::f16,  DType::bf16, DType::q8_0, DType::q4_0,
                                  DType::q4_1, DType::q5_0, DType::q5_1, DType::q2_k, DType::q3_k,
                                  DType::q4_k, DType::q5_k, DType::q6_k};
-constexpr DType encoded_types[] = {DType::f32,  DType::f16,  DType::bf16, DType::q8_0,
+constexpr DType kEncodedTypes[] = {DType::f32,  DType::f16,  DType::bf16, DType::q8_0,
                                    DType::q4_0, DType::q4_k, DType::q6_k};
 
 // ---- what quant_digests.py does, in C++
@@ -197,7 +197,7 @@ TEST(QuantBlocks, narrows_to_f16_and_bf16_as_gguf_py) {
 // ---------------------------------------------------------------------------
 
 TEST(QuantBlocks, decodes_every_element_as_described) {
-    for (const DType dtype : float_types) {
+    for (const DType dtype : kFloatTypes) {
         const uint64_t n_blocks = 4000 / dtype_info(dtype).block_elements + 64;
         const auto blocks = random_blocks(dtype, 1000000, n_blocks);
         const auto values = decoded(dtype, blocks);
@@ -218,7 +218,7 @@ TEST(QuantBlocks, decodes_every_element_as_described) {
 
 // The same with scales of 1, where all is exact.
 TEST(QuantBlocks, decodes_every_bit_where_nothing_rounds) {
-    for (const DType dtype : float_types) {
+    for (const DType dtype : kFloatTypes) {
         if (!is_quantized(dtype)) continue;
         auto blocks = random_blocks(dtype, 0, 400);
         for (size_t at = 0; at < blocks.size(); at += dtype_info(dtype).block_bytes)
@@ -363,7 +363,7 @@ TEST(QuantBlocks, encoding_uneven_weights_stays_within_a_step) {
 
 TEST(QuantBlocks, zeros_stay_zero) {
     const std::vector<float> zeros(512);
-    for (const DType dtype : encoded_types)
+    for (const DType dtype : kEncodedTypes)
         for (const float value : decoded(dtype, encoded(dtype, zeros)))
             ASSERT_EQ(value, 0.0f) << dtype_name(dtype);
 }
@@ -371,7 +371,7 @@ TEST(QuantBlocks, zeros_stay_zero) {
 TEST(QuantBlocks, constants_come_back) {
     for (const float constant : {1.0f, -1.0f, 0.02f, -0.02f, 3e4f, -3e4f, 1e-3f}) {
         const std::vector<float> input(512, constant);
-        for (const DType dtype : encoded_types)
+        for (const DType dtype : kEncodedTypes)
             for (const float value : decoded(dtype, encoded(dtype, input)))
                 ASSERT_NEAR(value, constant,
                             std::fabs(constant) * (dtype == DType::bf16 ? 0x1p-8 : 0x1p-10) + unit_error(dtype))
@@ -401,7 +401,7 @@ TEST(QuantBlocks, tiny_and_huge_values_give_finite_weights_of_the_k_types) {
 
 TEST(QuantBlocks, encoding_is_deterministic_and_blocks_are_independent) {
     auto input = normal_values(256 * 16, 5);
-    for (const DType dtype : encoded_types) {
+    for (const DType dtype : kEncodedTypes) {
         const auto whole = encoded(dtype, input);
         ASSERT_EQ(encoded(dtype, input), whole);
         const uint32_t elements = dtype_info(dtype).block_elements, bytes = dtype_info(dtype).block_bytes;
@@ -415,7 +415,7 @@ TEST(QuantBlocks, encoding_is_deterministic_and_blocks_are_independent) {
 // What was decoded is encoded again without loss that grows: q8_0 and q4_0 exactly, the others nearly.
 TEST(QuantBlocks, encoding_decoded_values_again_keeps_them) {
     const auto input = normal_values(256 * 64, 9);
-    for (const DType dtype : encoded_types) {
+    for (const DType dtype : kEncodedTypes) {
         const auto once = decoded(dtype, encoded(dtype, input));
         const auto twice = decoded(dtype, encoded(dtype, once));
         EXPECT_LE(relative_rms(once, twice), dtype == DType::q4_k   ? 0.02

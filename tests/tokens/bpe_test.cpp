@@ -129,7 +129,7 @@ TEST_F(Bpe, controls_are_found_longest_first_and_text_between_them_stands_alone)
     EXPECT_EQ(encode_with_controls("<|eot_id|><|eom_id|>"), (Ids{834, 833}));
     EXPECT_EQ(encode_with_controls("<|eot_id|"), encode("<|eot_id|"));
     EXPECT_EQ(encode_with_controls(""), Ids{});
-    EXPECT_EQ(tokenizer->encode_with_controls(std::string(max_text_bytes + 1, 'a')).status().code(),
+    EXPECT_EQ(tokenizer->encode_with_controls(std::string(kMaxTextBytes + 1, 'a')).status().code(),
               Code::invalid_argument);
 }
 
@@ -154,7 +154,7 @@ TEST_F(Bpe, any_bytes_round_trip) {
             c = static_cast<char>(dice.below(4) == 0 ? dice.below(256) : 32 + dice.below(90));
         ASSERT_EQ(joined(encode(noise)), with_replacements(noise)) << in_quotes(noise);
     }
-    EXPECT_EQ(tokenizer->encode(std::string(max_text_bytes + 1, 'a')).status().code(), Code::invalid_argument);
+    EXPECT_EQ(tokenizer->encode(std::string(kMaxTextBytes + 1, 'a')).status().code(), Code::invalid_argument);
 }
 
 TEST_F(Bpe, streams_as_text) {
@@ -258,7 +258,7 @@ TEST_F(Bpe, merges_as_the_naive_rule_does) {
         merges += (merges.empty() ? "\"" : ",\"") + rules[i].first + " " + rules[i].second + "\"";
     std::reverse(rules.begin(), rules.end());
     TempFolder folder;
-    const std::string pattern = nlohmann::json(llama3_split_pattern).dump();
+    const std::string pattern = nlohmann::json(kLlama3SplitPattern).dump();
     folder.write(
         "tokenizer.json",
         R"({"model":{"type":"BPE","vocab":{)" + vocab + R"(},"merges":[)" + merges + "]}," +

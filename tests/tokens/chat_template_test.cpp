@@ -15,7 +15,7 @@ namespace {
 using nlohmann::json;
 using Kind = ChatPart::Kind;
 
-constexpr ChatTemplate every_template[] = {ChatTemplate::llama3, ChatTemplate::llama3_plain, ChatTemplate::llama2,
+constexpr ChatTemplate kEveryTemplate[] = {ChatTemplate::llama3, ChatTemplate::llama3_plain, ChatTemplate::llama2,
                                            ChatTemplate::zephyr, ChatTemplate::chatml};
 
 json read_goldens(const char* file) {
@@ -110,7 +110,7 @@ TEST(ChatTemplate, renders_what_transformers_renders) {
 
 TEST(ChatTemplate, only_the_template_writes_control_parts) {
     const json goldens = read_chat_goldens();
-    for (ChatTemplate chat : every_template) {
+    for (ChatTemplate chat : kEveryTemplate) {
         // How many control parts of each spelling there are depends on the number of turns alone.
         const auto controls = [&](const std::vector<ChatPart>& parts) {
             std::map<std::string, int> count;
@@ -140,7 +140,7 @@ TEST(ChatTemplate, only_the_template_writes_control_parts) {
 
 TEST(ChatTemplate, is_recognised_by_marks_of_its_own) {
     const json goldens = read_chat_goldens();
-    for (ChatTemplate chat : every_template) {
+    for (ChatTemplate chat : kEveryTemplate) {
         const std::string name(chat_template_name(chat));
         ASSERT_TRUE(goldens["templates"].contains(name)) << name;
         EXPECT_EQ(recognise_chat_template(goldens["templates"][name].get<std::string>()), chat) << name;
@@ -169,7 +169,7 @@ TEST(ChatTemplate, a_default_system_text_is_only_taken_where_it_is_literal) {
 }
 
 TEST(ChatTemplate, parts_are_whole_texts_between_tokens) {
-    for (ChatTemplate chat : every_template)
+    for (ChatTemplate chat : kEveryTemplate)
         for (bool first : {true, false}) {
             const auto parts = chat_opening(chat, {.first = first, .system = "s"});
             for (size_t i = 0; i < parts.size(); ++i) {
@@ -185,7 +185,7 @@ TEST(ChatTemplate, parts_are_whole_texts_between_tokens) {
             }
         }
     // The second opening repeats no system text.
-    for (ChatTemplate chat : every_template) {
+    for (ChatTemplate chat : kEveryTemplate) {
         const auto again =
             joined(chat_opening(chat, {.first = false, .system = "SYSTEM", .date = "DATE", .user = "hi"}));
         EXPECT_EQ(again.find("SYSTEM"), std::string::npos) << again;

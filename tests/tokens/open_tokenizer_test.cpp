@@ -363,7 +363,7 @@ TEST(Vocabulary, may_differ_where_only_one_has_ids) {
     const auto control = changed([&](json& added) { add(added, "<|extra|>", true); });
     EXPECT_TRUE(check_same_vocabulary(*original, "t", *control, "d").ok());
     EXPECT_TRUE(check_same_vocabulary(*control, "t", *original, "d").ok());
-    // Whatever lies behind the shorter one: a word, an end.
+    // Whatever lies after the end of the shorter one: a word, an end.
     const auto word = changed([&](json& added) { add(added, "extra", false); });
     const auto end = changed([&](json& added) { add(added, "<|im_end|>", true); });
     for (const auto* longer : {&word, &end}) {

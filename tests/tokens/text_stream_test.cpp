@@ -25,7 +25,7 @@ class FakeTokenizer : public Tokenizer {
     std::string piece(uint32_t token) const override { return token == 0 ? "" : pieces_[token]; }
     std::string spelling(uint32_t token) const override {
         std::string out = pieces_[token];
-        return out.starts_with(' ') ? std::string(space_symbol) + out.substr(1) : out;
+        return out.starts_with(' ') ? std::string(kSpaceSymbol) + out.substr(1) : out;
     }
     bool has_dummy_prefix() const override { return dummy_prefix_; }
     std::optional<uint32_t> control_token(std::string_view) const override { return std::nullopt; }

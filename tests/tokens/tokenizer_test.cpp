@@ -67,7 +67,7 @@ TEST_F(BundledTokenizer, describes_its_vocabulary) {
     EXPECT_EQ(tokenizer->piece(3), std::string(1, '\0'));
     EXPECT_EQ(tokenizer->piece(3 + 255), "\xff");
     EXPECT_EQ(tokenizer->piece(259), "  ");
-    EXPECT_EQ(tokenizer->spelling(259), std::string(space_symbol) + std::string(space_symbol));
+    EXPECT_EQ(tokenizer->spelling(259), std::string(kSpaceSymbol) + std::string(kSpaceSymbol));
     EXPECT_EQ(tokenizer->piece(4096), "");
     EXPECT_EQ(tokenizer->spelling(0xffffffffu), "");
     for (uint32_t id = 0; id < 4096; ++id)

@@ -41,11 +41,11 @@ TEST(WordTypes, empty_words_and_unknown_types_are_unused) {
     }
 }
 
-constexpr ChatTemplate every_layout[] = {ChatTemplate::llama3, ChatTemplate::llama3_plain, ChatTemplate::llama2,
+constexpr ChatTemplate kEveryLayout[] = {ChatTemplate::llama3, ChatTemplate::llama3_plain, ChatTemplate::llama2,
                                         ChatTemplate::zephyr, ChatTemplate::chatml};
 
 TEST(WordTypes, layouts_are_made_of_words_that_are_control_tokens_by_spelling) {
-    for (ChatTemplate chat : every_layout)
+    for (ChatTemplate chat : kEveryLayout)
         for (const auto& parts : {chat_opening(chat, {.system = "s", .user = "u"}), chat_closing(chat)})
             for (const ChatPart& part : parts)
                 EXPECT_TRUE(part.kind != ChatPart::Kind::control || is_control_spelling(part.text)) << part.text;
@@ -176,7 +176,7 @@ TEST(WordTypes, what_merges_lead_to_stays_a_word) {
     EXPECT_EQ(opened->end_ids(), (Ids{827, 833, 834}));
 }
 
-// Padding of type unused, in either of the two, behind the other's words or among them, in both kinds of vocabulary.
+// Padding of type unused, in either of the two, after the other's words or among them, in both kinds of vocabulary.
 TEST(WordTypes, unused_tokens_may_be_anything_in_the_other) {
     TempFolder folder;
     const auto opened = [&](const GgufBuilder& file) {

@@ -1,8 +1,8 @@
 // auspex bench: plain and speculative decoding, alternately in one process, and what theory expects of them.
 #include "cli/bench/comparison.h"
-#include "cli/bench/plot.h"
+#include "cli/bench/output/plot.h"
 #include "cli/bench/speed.h"
-#include "cli/prompt.h"
+#include "cli/common/input/prompt.h"
 
 #include <algorithm>
 

@@ -1,6 +1,8 @@
 // Runs ways of decoding in turn, and derives what is compared.
 #include "cli/bench/comparison.h"
 
+#include "cli/common/output/figures.h"
+
 #include <algorithm>
 
 namespace auspex::cli {
@@ -46,7 +48,7 @@ BenchResult measured(const Tally& tally) {
     result.drafter_rounds = tally.speculation.drafter_rounds;
     // Where drafts come and go nothing but the engine's own expectation is known.
     result.predicted_speedup = tally.speculation.predicted_speedup;
-    // Every draft that was tested was accepted or met a correction; those behind a correction were never tested, and
+    // Every draft that was tested was accepted or met a correction; those after a correction were never tested, and
     // a round cut short by a limit has none. So this is the maximum likelihood estimate under that censoring.
     result.alpha = ratio(tally.speculation.draft_n_accepted, tally.speculation.draft_n_accepted + tally.n_corrections);
     if (!tally.cpu_us.empty()) result.cpu_us_per_round = median(tally.cpu_us);

@@ -1,7 +1,8 @@
 // Ways of decoding compared with plain decoding on one prompt, and what theory expects of them.
 #pragma once
 
-#include "cli/output/report.h"
+#include "cli/bench/measurement.h"
+#include "cli/bench/output/report.h"
 
 namespace auspex::cli {
 
@@ -13,7 +14,7 @@ std::vector<BenchResult> compare_ways(Client& client, const TrialSetting& settin
 // Room for the longest of them; auto takes the usual one.
 uint32_t max_draft_len_of(const std::vector<Way>& ways);
 
-// The other things bench does (options.h): tables of the literature on this pair, and whether auto is ever slower.
+// The other things bench does (studies/): tables of the literature on this pair, and whether auto is ever slower.
 int bench_tables(const BenchOptions& options);
 int bench_never_slower(const BenchOptions& options);
 

@@ -1,7 +1,8 @@
 // Measures; rows take turns, so that slow changes of the machine meet all of them alike.
 #include "cli/bench/speed.h"
 
-#include "cli/terminal.h"
+#include "cli/bench/measurement.h"
+#include "cli/common/system/terminal.h"
 
 #include <algorithm>
 #include <set>
@@ -20,21 +21,21 @@ void run_to_end(Client& client) {
     }
 }
 
-// A prompt of n tokens behind `depth` others to its first token, which is generated: milliseconds.
+// Milliseconds that a prompt of n tokens after `depth` others takes, up to the first generated token.
 double prompt_ms(Client& client, const BenchOptions& options, uint32_t n, uint32_t depth) {
     const std::vector<uint32_t> tokens = filler_tokens(depth + n, client.info().vocab_size);
-    const std::vector<uint32_t> before(tokens.begin(), tokens.begin() + depth), behind(tokens.begin() + depth, tokens.end());
+    const std::vector<uint32_t> before(tokens.begin(), tokens.begin() + depth), text(tokens.begin() + depth, tokens.end());
     SequenceDesc desc(options.sampling, options.seed);
     desc->drafter = AUSPEX_DRAFTER_NONE;
     desc->draft_len = 0;
     desc->ignore_eos = 1;
     desc->max_tokens = depth > 0 ? AUSPEX_HOLD : 1;
-    desc.set_prompt(depth > 0 ? before : behind);
+    desc.set_prompt(depth > 0 ? before : text);
     const auspex_sequence sequence = client.create(*desc);
     if (depth > 0) {
         run_to_end(client);
         desc->max_tokens = 1;
-        desc.set_prompt(behind);
+        desc.set_prompt(text);
         client.append(sequence, *desc);
     }
     run_to_end(client);
@@ -80,7 +81,7 @@ std::vector<ThroughputRow> rows_of(const Client& client, const BenchOptions& opt
         (is_prompt ? row.n_prompt : row.n_generated) = n;
         const uint64_t needed = uint64_t{n} + std::max(depth, is_prompt ? 0u : 1u) + (is_prompt ? 1 : 0);
         if (needed > context)
-            throw Failure(kExitCapacity, format("%s %u: behind %u tokens expected at most %u to fit the context of %u; "
+            throw Failure(kExitCapacity, format("%s %u: after %u tokens expected at most %u to fit the context of %u; "
                                                 "lower it or raise -c",
                                                 flag, n, depth, context > depth + 1 ? context - depth - 1 : 0, context));
         rows.push_back(std::move(row));

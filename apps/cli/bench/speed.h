@@ -1,7 +1,7 @@
 // Rows as llama-bench has them, and passes timed by themselves, each beside what the device's memory can do.
 #pragma once
 
-#include "cli/output/report.h"
+#include "cli/bench/output/report.h"
 
 namespace auspex::cli {
 

@@ -1,5 +1,5 @@
 // Coupled acceptance gives, token for token, the text of plain sampling with the same seed, whoever drafts.
-#include "cli/selftest/selftest.h"
+#include "cli/selftest/checks.h"
 
 namespace auspex::cli {
 

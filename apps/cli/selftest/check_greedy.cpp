@@ -1,6 +1,6 @@
 // Greedy text with drafts is the text without: among exact ties, when every draft is right, and when every draft is
 // wrong.
-#include "cli/selftest/selftest.h"
+#include "cli/selftest/checks.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // The user's own files on the user's own device: greedy and coupled texts with drafts are those of the target alone, of ids that
 // the draft lacks, too.
-#include "cli/selftest/selftest.h"
+#include "cli/selftest/checks.h"
 
 #include <algorithm>
 #include <chrono>
@@ -59,7 +59,7 @@ class PairChecks {
 
     // A text of fewer tokens where tokens take long: as many as fit the time, by what the first few took.
     void choose_length(Client& client) {
-        const double n_texts = n_texts_ - 2.0; // behind these; with drafts none takes longer than about one without
+        const double n_texts = n_texts_ - 2.0; // after these; with drafts none takes longer than about one without
         const uint32_t most = run_.effort.choose(kMostTokens, kMostTokensSmall);
         n_tokens_ = kProbeTokens;
         ask(client, question()); // reads the prompt and builds what is built at first use
@@ -91,7 +91,7 @@ class PairChecks {
         lacking_ = {raised, ask(alone, raised).tokens};
     }
 
-    // Ids that only the target has, made its likeliest words behind the prompt.
+    // Ids that only the target has, made its likeliest words after the prompt.
     std::vector<auspex_token_bias> raise_lacking(Client& alone) const {
         std::vector<float> logits;
         const size_t last = prompt_.size() - 1;

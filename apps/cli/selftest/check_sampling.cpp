@@ -1,7 +1,7 @@
 // Sampling is lossless: completions of a tiny random pair, counted, against their exact probabilities. With a control
 // that must be seen to fail.
+#include "cli/selftest/checks.h"
 #include "cli/selftest/chi_square.h"
-#include "cli/selftest/selftest.h"
 
 #include <algorithm>
 #include <chrono>
@@ -46,7 +46,7 @@ void keep_logits(void* user_data, size_t, const float* logits, size_t n) {
     static_cast<std::vector<std::vector<float>>*>(user_data)->emplace_back(logits, logits + n);
 }
 
-// (kCompletions), the first token slowest, from the target's logits behind every prefix.
+// (kCompletions), the first token slowest, from the target's logits after every prefix.
 std::vector<double> enumerate(Client& client, const std::vector<uint32_t>& prompt, double temperature) {
     std::vector<double> exact(kCompletions);
     for (uint32_t a = 0; a < kVocab; ++a) {

@@ -1,7 +1,7 @@
 // What the checks share: engines of random weights, questions and answers, comparisons of texts.
 #pragma once
 
-#include "cli/client.h"
+#include "cli/common/engine/client.h"
 
 #include <functional>
 

@@ -12,7 +12,7 @@
 namespace auspex {
 namespace {
 
-constexpr uint64_t max_shards = 1024;
+constexpr uint64_t kMaxShards = 1024;
 
 uint64_t size_of(const LlamaConfig& c, Dim dim) {
     switch (dim) {
@@ -38,7 +38,7 @@ struct UnreadType {
     uint32_t id;
     const char* name;
 };
-constexpr UnreadType unread_types[] = {
+constexpr UnreadType kUnreadTypes[] = {
     {9, "Q8_1"},    {15, "Q8_K"},  {16, "IQ2_XXS"}, {17, "IQ2_XS"}, {18, "IQ3_XXS"}, {19, "IQ1_S"},
     {20, "IQ4_NL"}, {21, "IQ3_S"}, {22, "IQ2_S"},   {23, "IQ4_XS"}, {24, "I8"},      {25, "I16"},
     {26, "I32"},    {27, "I64"},   {28, "F64"},     {29, "IQ1_M"},  {34, "TQ1_0"},   {35, "TQ2_0"},
@@ -46,14 +46,14 @@ constexpr UnreadType unread_types[] = {
 };
 
 std::string type_text(uint32_t id) {
-    for (const UnreadType& type : unread_types)
+    for (const UnreadType& type : kUnreadTypes)
         if (type.id == id) return std::string(type.name) + " (" + std::to_string(id) + ")";
     return "number " + std::to_string(id);
 }
 
 std::optional<DType> dtype_of(uint32_t ggml_id) {
-    for (uint32_t i = 0; i < std::size(dtype_infos); ++i)
-        if (dtype_infos[i].ggml_id >= 0 && static_cast<uint32_t>(dtype_infos[i].ggml_id) == ggml_id)
+    for (uint32_t i = 0; i < std::size(kDtypeInfos); ++i)
+        if (kDtypeInfos[i].ggml_id >= 0 && static_cast<uint32_t>(kDtypeInfos[i].ggml_id) == ggml_id)
             return static_cast<DType>(i);
     return std::nullopt;
 }
@@ -84,9 +84,9 @@ Result<Split> read_split(const GgufFile& file) {
     const GgufContents& contents = file.contents();
     if (!contents.find("split.count")) return Split{};
     const auto number = contents.unsigned_value("split.no"), count = contents.unsigned_value("split.count");
-    if (!count || *count > max_shards)
+    if (!count || *count > kMaxShards)
         return Status(Code::bad_file, file.path() + ": found a split.count that is no integer up to " +
-                                          std::to_string(max_shards) +
+                                          std::to_string(kMaxShards) +
                                           ", expected the number of shards; split the model again");
     if (*count <= 1) return Split{};
     if (!number || *number >= *count)
@@ -222,12 +222,12 @@ Result<MappedTensor> take(Index& index, const LlamaConfig& config, const TensorR
 }
 
 Status read_divisors(Index& index, LlamaConfig& config, const std::string& path) {
-    const Index::Entry* entry = index.find(divisors_role.gguf);
+    const Index::Entry* entry = index.find(kDivisorsRole.gguf);
     if (!entry) return ok_status();
-    AUSPEX_TRY_ASSIGN(placed, take(index, config, divisors_role, divisors_role.gguf, divisors_role.gguf, path));
+    AUSPEX_TRY_ASSIGN(placed, take(index, config, kDivisorsRole, kDivisorsRole.gguf, kDivisorsRole.gguf, path));
     if (placed.info.dtype != DType::f32)
         return {Code::bad_file, entry->file->path() + ": found type " + std::string(dtype_name(placed.info.dtype)) +
-                                    " at tensor " + in_quotes(divisors_role.gguf) +
+                                    " at tensor " + in_quotes(kDivisorsRole.gguf) +
                                     ", expected f32; convert the model again"};
     config.rope_divisors.resize(placed.info.shape[0]);
     std::memcpy(config.rope_divisors.data(), placed.bytes.data(), placed.bytes.size());
@@ -236,12 +236,12 @@ Status read_divisors(Index& index, LlamaConfig& config, const std::string& path)
 
 // What only tensors say: the rows of the vocabulary, a tied output, rope divisors.
 Status complete_config(Index& index, LlamaConfig& config, const std::string& path) {
-    const Index::Entry* embedding = index.find(embedding_role.gguf);
+    const Index::Entry* embedding = index.find(kEmbeddingRole.gguf);
     if (config.vocab_size == 0 && embedding) {
         const uint64_t rows = embedding->tensor->shape[0];
         config.vocab_size = static_cast<uint32_t>(std::min<uint64_t>(rows, ~uint32_t{0})); // its range is checked below
     }
-    config.tied_embedding = index.find(head_role.gguf) == nullptr;
+    config.tied_embedding = index.find(kHeadRole.gguf) == nullptr;
     if (config.vocab_size != 0) AUSPEX_TRY(check_llama_config(config, path)); // else the tensor is reported missing
     AUSPEX_TRY(read_divisors(index, config, path));
     return config.rope_divisors.empty() ? ok_status() : check_llama_config(config, path);
@@ -259,12 +259,12 @@ Result<std::unique_ptr<Checkpoint>> open_files(const std::string& path) {
         tensors.push_back(std::move(tensor));
         return ok_status();
     };
-    AUSPEX_TRY(add(embedding_role, embedding_role.gguf, embedding_role.huggingface));
+    AUSPEX_TRY(add(kEmbeddingRole, kEmbeddingRole.gguf, kEmbeddingRole.huggingface));
     for (uint32_t i = 0; i < config.n_layers; ++i)
-        for (const TensorRole& role : layer_roles)
+        for (const TensorRole& role : kLayerRoles)
             AUSPEX_TRY(add(role, gguf_name(role, i), huggingface_name(role, i)));
-    AUSPEX_TRY(add(norm_role, norm_role.gguf, norm_role.huggingface));
-    if (!config.tied_embedding) AUSPEX_TRY(add(head_role, head_role.gguf, head_role.huggingface));
+    AUSPEX_TRY(add(kNormRole, kNormRole.gguf, kNormRole.huggingface));
+    if (!config.tied_embedding) AUSPEX_TRY(add(kHeadRole, kHeadRole.gguf, kHeadRole.huggingface));
     AUSPEX_TRY(index.check_all_taken());
     return std::unique_ptr<Checkpoint>(
         std::make_unique<FilesCheckpoint<GgufFile>>(path, std::move(config), std::move(files), std::move(tensors)));

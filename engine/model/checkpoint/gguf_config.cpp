@@ -27,7 +27,7 @@ struct UnsupportedKey {
     double neutral;
     const char* what;
 };
-constexpr UnsupportedKey unsupported_keys[] = {
+constexpr UnsupportedKey kUnsupportedKeys[] = {
     {"expert_count", 0, "mixtures of experts are"},
     {"attention.scale", 0, "another scale of attention is"},
     {"attention.clamp_kqv", 0, "clamped attention is"},
@@ -142,7 +142,7 @@ Status check_kind(const Keys& keys) {
 
 Status check_features(const Keys& keys) {
     const GgufContents& contents = keys.contents();
-    for (const UnsupportedKey& one : unsupported_keys) {
+    for (const UnsupportedKey& one : kUnsupportedKeys) {
         const std::string key = llama(one.key);
         if (!keys.has(key)) continue;
         const auto integer = contents.unsigned_value(key);
@@ -158,7 +158,7 @@ Status check_features(const Keys& keys) {
 }
 
 Status read_sizes(const Keys& keys, LlamaConfig& out) {
-    for (const SizeKey& key : size_keys) {
+    for (const SizeKey& key : kSizeKeys) {
         const std::string name = llama(key.gguf);
         uint32_t& value = out.*key.field;
         AUSPEX_TRY(keys.size(name, key, out.n_layers, value));
@@ -194,7 +194,7 @@ Status read_sizes(const Keys& keys, LlamaConfig& out) {
 // Without a type, a factor means linear, as llama.cpp has it; "scale_linear" is its older name. What Meta's models need
 // comes as a tensor, rope_freqs.weight.
 Status read_rope(const Keys& keys, LlamaConfig& out) {
-    AUSPEX_TRY(keys.real(llama("rope.freq_base"), rope_theta_range, out.rope_theta));
+    AUSPEX_TRY(keys.real(llama("rope.freq_base"), kRopeThetaRange, out.rope_theta));
     const std::string type_key = llama("rope.scaling.type");
     std::string type;
     AUSPEX_TRY(keys.text(type_key, type));
@@ -204,9 +204,9 @@ Status read_rope(const Keys& keys, LlamaConfig& out) {
                           "\"none\" or \"linear\"; other kinds are not supported");
     const std::string factor = llama("rope.scaling.factor"), older = llama("rope.scale_linear");
     if (!keys.has(factor) && !keys.has(older))
-        return type.empty() ? ok_status() : keys.missing(factor, range_text(rope_factor_range) + " beside " + type_key);
+        return type.empty() ? ok_status() : keys.missing(factor, range_text(kRopeFactorRange) + " beside " + type_key);
     out.rope_scaling.kind = RopeScaling::Kind::linear;
-    return keys.real(keys.has(factor) ? factor : older, rope_factor_range, out.rope_scaling.factor);
+    return keys.real(keys.has(factor) ? factor : older, kRopeFactorRange, out.rope_scaling.factor);
 }
 
 } // namespace
@@ -219,8 +219,8 @@ Result<LlamaConfig> read_gguf_config(const GgufContents& contents, const std::st
         AUSPEX_TRY(check_kind(keys));
         AUSPEX_TRY(check_features(keys));
         AUSPEX_TRY(read_sizes(keys, config));
-        if (!keys.has(rms_eps)) return keys.missing(rms_eps, range_text(rms_eps_range));
-        AUSPEX_TRY(keys.real(rms_eps, rms_eps_range, config.rms_eps));
+        if (!keys.has(rms_eps)) return keys.missing(rms_eps, range_text(kRmsEpsRange));
+        AUSPEX_TRY(keys.real(rms_eps, kRmsEpsRange, config.rms_eps));
         AUSPEX_TRY(read_rope(keys, config));
         return config;
     });

@@ -16,10 +16,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view weights_name = "model.safetensors";
-constexpr std::string_view index_name = "model.safetensors.index.json";
-constexpr uint64_t max_index_bytes = 2u << 20; // of the largest Llama: 0.1 MB; the tree costs up to 30 times the text
-constexpr size_t max_shards = 1024;
+constexpr std::string_view kWeightsName = "model.safetensors";
+constexpr std::string_view kIndexName = "model.safetensors.index.json";
+constexpr uint64_t kMaxIndexBytes = 2u << 20; // of the largest Llama: 0.1 MB; the tree costs up to 30 times the text
+constexpr size_t kMaxShards = 1024;
 
 // The file in `folder` that a user may have meant, or an empty text: GGUF before pickles, then the first by name. Looks
 // at a bounded number of entries.
@@ -40,15 +40,15 @@ std::string other_weights(const std::string& folder) {
 
 // Says which file is missing, and what lies there instead.
 Status check_folder(const std::string& folder) {
-    const std::string weights = folder + "/" + std::string(weights_name);
+    const std::string weights = folder + "/" + std::string(kWeightsName);
     std::error_code error;
     if (!fs::is_directory(folder, error)) {
         if (is_gguf_path(folder) && path_exists(folder))
             return {Code::unsupported, folder + ": found a GGUF file, expected a Hugging Face folder"};
         return {Code::not_found, folder + ": found no such folder, expected one with config.json and " +
-                                     std::string(weights_name) + "; check the path"};
+                                     std::string(kWeightsName) + "; check the path"};
     }
-    if (path_exists(weights) || path_exists(folder + "/" + std::string(index_name))) return ok_status();
+    if (path_exists(weights) || path_exists(folder + "/" + std::string(kIndexName))) return ok_status();
     const std::string other = other_weights(folder);
     if (other.empty())
         return {Code::not_found,
@@ -87,7 +87,7 @@ bool is_plain_name(const std::string& name) {
 
 // weight_map of the index: tensor to file.
 Result<std::map<std::string, std::string>> read_index(const std::string& path) {
-    AUSPEX_TRY_ASSIGN(root, read_json_object(path, max_index_bytes));
+    AUSPEX_TRY_ASSIGN(root, read_json_object(path, kMaxIndexBytes));
     const auto map = root.find("weight_map");
     if (map == root.end() || !map->is_object())
         return Status(Code::bad_file, path + ": found " +
@@ -107,21 +107,21 @@ Result<std::map<std::string, std::string>> read_index(const std::string& path) {
 // Every file that the index names, once, in order of names. Tensors that only a shard's own header names count as well,
 // as they do in transformers.
 Result<std::vector<SafetensorsFile>> open_shards(const std::string& folder, std::vector<std::string>& paths) {
-    const std::string index = folder + "/" + std::string(index_name);
+    const std::string index = folder + "/" + std::string(kIndexName);
     AUSPEX_TRY_ASSIGN(file_of, read_index(index));
     std::map<std::string, size_t> names; // to the place in `files`
     for (const auto& [tensor, file] : file_of)
         names.emplace(file, 0);
-    if (names.empty() || names.size() > max_shards)
+    if (names.empty() || names.size() > kMaxShards)
         return Status(Code::bad_file, index + ": found " + std::to_string(names.size()) + " shards, expected 1 to " +
-                                          std::to_string(max_shards) + "; fetch it again");
+                                          std::to_string(kMaxShards) + "; fetch it again");
     std::vector<SafetensorsFile> files;
     for (auto& [name, place] : names) {
         place = files.size();
         const std::string path = folder + "/" + name;
         if (!path_exists(path))
             return Status(Code::not_found, path + ": found no such file, expected a shard named in " +
-                                               std::string(index_name) + "; check that the download is complete");
+                                               std::string(kIndexName) + "; check that the download is complete");
         AUSPEX_TRY_ASSIGN(file, SafetensorsFile::open(path));
         files.push_back(std::move(file));
         paths.push_back(path);
@@ -129,7 +129,7 @@ Result<std::vector<SafetensorsFile>> open_shards(const std::string& folder, std:
     for (const auto& [tensor, name] : file_of)
         if (!files[names[name]].find(tensor))
             return Status(Code::bad_file, folder + "/" + name + ": found no tensor " + in_quotes(tensor) +
-                                              ", expected it because " + std::string(index_name) +
+                                              ", expected it because " + std::string(kIndexName) +
                                               " says so; fetch both again");
     return files;
 }
@@ -167,7 +167,7 @@ Result<std::unique_ptr<Checkpoint>> open_folder(const std::string& folder) {
     AUSPEX_TRY_ASSIGN(config, read_llama_config(folder));
     std::vector<std::string> paths;
     std::vector<SafetensorsFile> files;
-    if (const std::string whole = folder + "/" + std::string(weights_name);
+    if (const std::string whole = folder + "/" + std::string(kWeightsName);
         path_exists(whole)) { // before shards, as transformers
         AUSPEX_TRY_ASSIGN(file, SafetensorsFile::open(whole));
         files.push_back(std::move(file));

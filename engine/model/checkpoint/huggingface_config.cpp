@@ -14,9 +14,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr uint64_t max_json_bytes = 1u << 20; // real files are a few KiB; the tree costs up to 30 times the text
-constexpr size_t max_eos_ids = 256;
-constexpr uint64_t max_original_position = 1u << 24; // tokens; as max_position_embeddings
+constexpr uint64_t kMaxJsonBytes = 1u << 20; // real files are a few KiB; the tree costs up to 30 times the text
+constexpr size_t kMaxEosIds = 256;
+constexpr uint64_t kMaxOriginalPosition = 1u << 24; // tokens; as max_position_embeddings
 
 Status wrong(Code code, const std::string& where, const std::string& key, const std::string& what_is,
              const std::string& expected) {
@@ -60,9 +60,9 @@ Status read_bool(const json& root, const std::string& where, const char* key, bo
 // One id or a list of them, added to `out`.
 Status read_eos(const json& value, const std::string& where, uint32_t vocab_size, std::vector<uint32_t>& out) {
     const bool list = value.is_array();
-    if (list && value.size() > max_eos_ids)
+    if (list && value.size() > kMaxEosIds)
         return wrong(Code::bad_file, where, "eos_token_id", "with " + std::to_string(value.size()) + " entries",
-                     "at most " + std::to_string(max_eos_ids));
+                     "at most " + std::to_string(kMaxEosIds));
     for (size_t i = 0; i < (list ? value.size() : 1); ++i) {
         uint32_t id = 0;
         AUSPEX_TRY(read_integer(list ? value[i] : value, where, "eos_token_id", 0, vocab_size - 1, id));
@@ -156,17 +156,17 @@ Result<Rope> read_rope_object(const json& object, const std::string& where, cons
         return read_real(object, where, name + "." + key, key, range, out);
     };
     RopeScaling& scaling = rope.scaling;
-    if (scaling.kind != RopeScaling::Kind::none) AUSPEX_TRY(real("factor", rope_factor_range, scaling.factor));
+    if (scaling.kind != RopeScaling::Kind::none) AUSPEX_TRY(real("factor", kRopeFactorRange, scaling.factor));
     if (scaling.kind == RopeScaling::Kind::llama3) {
         AUSPEX_TRY(real("low_freq_factor", rope_wavelength_range, scaling.low_freq_factor));
         AUSPEX_TRY(real("high_freq_factor", rope_wavelength_range, scaling.high_freq_factor));
         constexpr const char* key = "original_max_position_embeddings";
-        AUSPEX_TRY(read_integer(object.value(key, json()), where, name + "." + key, 1, max_original_position,
+        AUSPEX_TRY(read_integer(object.value(key, json()), where, name + "." + key, 1, kMaxOriginalPosition,
                                 scaling.original_max_position));
     }
     if (value_of(object, "rope_theta")) {
         float theta = 0.0f;
-        AUSPEX_TRY(read_real(object, where, name + ".rope_theta", "rope_theta", rope_theta_range, theta));
+        AUSPEX_TRY(read_real(object, where, name + ".rope_theta", "rope_theta", kRopeThetaRange, theta));
         rope.theta = theta;
     }
     return rope;
@@ -182,7 +182,7 @@ Status read_rope(const json& root, const std::string& where, LlamaConfig& out) {
                          "1; heads are rotated whole");
     }
     const json* theta = value_of(root, "rope_theta");
-    AUSPEX_TRY(read_real(root, where, "rope_theta", "rope_theta", rope_theta_range, out.rope_theta));
+    AUSPEX_TRY(read_real(root, where, "rope_theta", "rope_theta", kRopeThetaRange, out.rope_theta));
     const char* scaling_said = nullptr;
     const char* theta_said = theta ? "rope_theta" : nullptr;
     for (const char* name : {"rope_scaling", "rope_parameters"}) {
@@ -206,7 +206,7 @@ Status read_rope(const json& root, const std::string& where, LlamaConfig& out) {
 }
 
 Status read_sizes(const json& root, const std::string& where, LlamaConfig& out) {
-    for (const SizeKey& key : size_keys) {
+    for (const SizeKey& key : kSizeKeys) {
         const json* value = value_of(root, key.huggingface);
         if (value) {
             AUSPEX_TRY(read_integer(*value, where, key.huggingface, key.least, key.most, out.*key.field));
@@ -232,7 +232,7 @@ Status read_special_ids(const json& root, const std::string& where, const std::s
     bool said = root.contains("eos_token_id"); // null means that there is none
     const std::string generation = folder + "/generation_config.json";
     if (path_exists(generation)) {
-        AUSPEX_TRY_ASSIGN(object, read_json_object(generation, max_json_bytes));
+        AUSPEX_TRY_ASSIGN(object, read_json_object(generation, kMaxJsonBytes));
         if (const json* more = value_of(object, "eos_token_id"))
             AUSPEX_TRY(read_eos(*more, generation, out.vocab_size, out.eos_ids));
         said = said || object.contains("eos_token_id");
@@ -248,12 +248,12 @@ Status read_special_ids(const json& root, const std::string& where, const std::s
 Result<LlamaConfig> read_llama_config(const std::string& folder) {
     const std::string where = folder + "/config.json";
     return catching(where, "to read it", [&]() -> Result<LlamaConfig> {
-        AUSPEX_TRY_ASSIGN(root, read_json_object(where, max_json_bytes));
+        AUSPEX_TRY_ASSIGN(root, read_json_object(where, kMaxJsonBytes));
         AUSPEX_TRY(check_architecture(root, where));
         AUSPEX_TRY(check_features(root, where));
         LlamaConfig config;
         AUSPEX_TRY(read_sizes(root, where, config));
-        AUSPEX_TRY(read_real(root, where, "rms_norm_eps", "rms_norm_eps", rms_eps_range, config.rms_eps));
+        AUSPEX_TRY(read_real(root, where, "rms_norm_eps", "rms_norm_eps", kRmsEpsRange, config.rms_eps));
         AUSPEX_TRY(read_rope(root, where, config));
         AUSPEX_TRY(read_bool(root, where, "tie_word_embeddings", config.tied_embedding));
         AUSPEX_TRY(read_special_ids(root, where, folder, config));

@@ -15,17 +15,17 @@ namespace {
 
 using nlohmann::json;
 
-constexpr uint64_t max_header_bytes = 100'000'000; // the reference reader's limit
-constexpr size_t max_entries = 65536;
-constexpr size_t max_dims = 8;
-constexpr uint64_t length_bytes = 8; // little-endian header length in front of the header
+constexpr uint64_t kMaxHeaderBytes = 100'000'000; // the reference reader's limit
+constexpr size_t kMaxEntries = 65536;
+constexpr size_t kMaxDims = 8;
+constexpr uint64_t kLengthBytes = 8; // little-endian header length in front of the header
 
 struct TypeName {
     std::string_view name;
     uint32_t bits;
     std::optional<DType> dtype;
 };
-constexpr TypeName type_names[] = {
+constexpr TypeName kTypeNames[] = {
     {"BF16", 16, DType::bf16}, {"F16", 16, DType::f16}, {"F32", 32, DType::f32}, {"F64", 64, {}},    {"I64", 64, {}},
     {"I32", 32, {}},           {"I16", 16, {}},         {"I8", 8, {}},           {"U64", 64, {}},    {"U32", 32, {}},
     {"U16", 16, {}},           {"U8", 8, {}},           {"BOOL", 8, {}},         {"F8_E4M3", 8, {}}, {"F8_E5M2", 8, {}},
@@ -33,7 +33,7 @@ constexpr TypeName type_names[] = {
 };
 
 const TypeName* type_named(std::string_view name) {
-    for (const TypeName& type : type_names)
+    for (const TypeName& type : kTypeNames)
         if (type.name == name) return &type;
     return nullptr;
 }
@@ -53,8 +53,8 @@ class HeaderEvents : public nlohmann::json_sax<json> {
 
     bool number_unsigned(uint64_t value) override {
         if (place_ == Place::shape) {
-            if (entries.back().shape.size() == max_dims)
-                return stop("more than " + std::to_string(max_dims) + " dimensions", "at most that many");
+            if (entries.back().shape.size() == kMaxDims)
+                return stop("more than " + std::to_string(kMaxDims) + " dimensions", "at most that many");
             entries.back().shape.push_back(value);
             return true;
         }
@@ -96,8 +96,8 @@ class HeaderEvents : public nlohmann::json_sax<json> {
             metadata_seen_ = true;
             return true;
         }
-        if (entries.size() == max_entries)
-            return stop("more than " + std::to_string(max_entries) + " tensors", "at most that many");
+        if (entries.size() == kMaxEntries)
+            return stop("more than " + std::to_string(kMaxEntries) + " tensors", "at most that many");
         entries.emplace_back().name = std::move(name);
         fields_seen_ = 0;
         n_offsets_ = 0;
@@ -130,7 +130,7 @@ class HeaderEvents : public nlohmann::json_sax<json> {
     }
 
     bool parse_error(size_t position, const std::string&, const json::exception&) override {
-        problem = "text at byte " + std::to_string(length_bytes + position) +
+        problem = "text at byte " + std::to_string(kLengthBytes + position) +
                   " of the header that is not JSON, expected "
                   "the header of a safetensors file";
         return false;
@@ -248,15 +248,15 @@ Result<std::span<const std::byte>> find_header(std::span<const std::byte> file, 
     constexpr std::string_view lfs = "version https://git-lfs";
     if (file.size() >= lfs.size() && std::memcmp(file.data(), lfs.data(), lfs.size()) == 0)
         return Status(Code::bad_file, path + ": found a Git LFS pointer, expected the weights; run git lfs pull");
-    if (file.size() < length_bytes) return damaged(path, std::to_string(file.size()) + " bytes", "a safetensors file");
+    if (file.size() < kLengthBytes) return damaged(path, std::to_string(file.size()) + " bytes", "a safetensors file");
     uint64_t header_bytes = 0;
-    for (size_t i = length_bytes; i-- > 0;)
+    for (size_t i = kLengthBytes; i-- > 0;)
         header_bytes = header_bytes << 8 | std::to_integer<uint64_t>(file[i]);
-    const uint64_t most = std::min<uint64_t>(max_header_bytes, file.size() - length_bytes);
+    const uint64_t most = std::min<uint64_t>(kMaxHeaderBytes, file.size() - kLengthBytes);
     if (header_bytes > most)
         return damaged(path, "a header length of " + std::to_string(header_bytes),
                        "at most " + std::to_string(most) + " in a file of " + std::to_string(file.size()) + " bytes");
-    const auto header = file.subspan(length_bytes, header_bytes);
+    const auto header = file.subspan(kLengthBytes, header_bytes);
     if (header.empty() || header[0] != std::byte{'{'}) return damaged(path, "no { after the length", "a JSON header");
     if (std::find(header.begin(), header.end(), std::byte{0}) != header.end()) // would end the parser's input early
         return damaged(path, "a zero byte in the header", "JSON");
@@ -278,7 +278,7 @@ Result<std::vector<SafetensorsEntry>> parse_safetensors(std::span<const std::byt
         for (size_t i = 1; i < entries.size(); ++i)
             if (entries[i].name == entries[i - 1].name)
                 return damaged(path, "the tensor " + in_quotes(entries[i].name) + " twice", "once");
-        const uint64_t data_begin = length_bytes + header.size();
+        const uint64_t data_begin = kLengthBytes + header.size();
         const uint64_t data_bytes = file.size() - data_begin;
         for (SafetensorsEntry& entry : entries)
             AUSPEX_TRY(check_entry(entry, data_bytes, path));

@@ -13,23 +13,23 @@
 namespace auspex {
 namespace {
 
-constexpr uint32_t table_bits = 12;
-constexpr uint32_t table_size = 1u << table_bits; // 8 KiB in 16 bits: stays in the first-level cache
-constexpr uint64_t block = 4;                     // elements per hash
+constexpr uint32_t kTableBits = 12;
+constexpr uint32_t kTableSize = 1u << kTableBits; // 8 KiB in 16 bits: stays in the first-level cache
+constexpr uint64_t kBlock = 4;                     // elements per hash
 
-// The i-th of table_size equally likely values: the standard normal quantile at (i + 0.5) / table_size. Symmetric, so
+// The i-th of kTableSize equally likely values: the standard normal quantile at (i + 0.5) / kTableSize. Symmetric, so
 // the mean is exactly 0; the variance is 0.9997.
-std::array<double, table_size> normal_quantiles() {
-    std::array<double, table_size> table{};
-    for (uint32_t i = 0; i < table_size / 2; ++i) {
-        const double p = (i + 0.5) / table_size; // lower half: x < 0
+std::array<double, kTableSize> normal_quantiles() {
+    std::array<double, kTableSize> table{};
+    for (uint32_t i = 0; i < kTableSize / 2; ++i) {
+        const double p = (i + 0.5) / kTableSize; // lower half: x < 0
         double low = -8.0, high = 0.0;
         for (int step = 0; step < 44; ++step) { // down to 1e-12
             const double x = 0.5 * (low + high);
             (0.5 * std::erfc(-x * std::sqrt(0.5)) < p ? low : high) = x;
         }
         table[i] = low;
-        table[table_size - 1 - i] = -low;
+        table[kTableSize - 1 - i] = -low;
     }
     return table;
 }
@@ -50,21 +50,21 @@ uint64_t name_key(uint64_t seed, std::string_view name) {
 }
 
 template <typename Element> struct Tables {
-    std::array<Element, table_size> matrix; // scale × z
-    std::array<Element, table_size> norm;   // 1 + scale/10 × z
+    std::array<Element, kTableSize> matrix; // scale × z
+    std::array<Element, kTableSize> norm;   // 1 + scale/10 × z
 };
 
 template <typename Element>
-void make_block(const std::array<Element, table_size>& table, uint64_t key, uint64_t index, Element out[block]) {
+void make_block(const std::array<Element, kTableSize>& table, uint64_t key, uint64_t index, Element out[kBlock]) {
     const uint64_t hash = scatter(key + index);
-    for (uint32_t i = 0; i < block; ++i)
-        out[i] = table[hash >> (16 * i) & (table_size - 1)];
+    for (uint32_t i = 0; i < kBlock; ++i)
+        out[i] = table[hash >> (16 * i) & (kTableSize - 1)];
 }
 
 // Bytes [offset, offset + out.size()) of the endless tensor `key`; offset may cut an element in two.
 template <typename Element>
-void make_bytes(const std::array<Element, table_size>& table, uint64_t key, uint64_t offset, std::span<std::byte> out) {
-    Element elements[block];
+void make_bytes(const std::array<Element, kTableSize>& table, uint64_t key, uint64_t offset, std::span<std::byte> out) {
+    Element elements[kBlock];
     uint64_t index = offset / sizeof elements;
     size_t skip = offset % sizeof elements;
     while (!out.empty()) {
@@ -145,7 +145,7 @@ class SyntheticCheckpoint : public Checkpoint {
         const auto quantiles = normal_quantiles();
         (table_dtype_ == DType::f32 ? void(wide_ = std::make_unique<Tables<float>>())
                                     : void(narrow_ = std::make_unique<Tables<uint16_t>>()));
-        for (uint32_t i = 0; i < table_size; ++i) {
+        for (uint32_t i = 0; i < kTableSize; ++i) {
             const auto matrix = static_cast<float>(model_.scale * quantiles[i]);
             const auto norm = static_cast<float>(1.0 + 0.1 * model_.scale * quantiles[i]);
             if (table_dtype_ == DType::f32) {
@@ -205,7 +205,7 @@ Result<std::unique_ptr<Checkpoint>> make_synthetic_checkpoint(const SyntheticMod
     const Status config = check_llama_config(model.config, where);
     if (config.code() == Code::bad_file) return Status(Code::invalid_argument, config.message()); // there is no file
     AUSPEX_TRY(config);
-    if (model.on_device && (model.dtype == DType::u32 || static_cast<size_t>(model.dtype) >= std::size(dtype_infos)))
+    if (model.on_device && (model.dtype == DType::u32 || static_cast<size_t>(model.dtype) >= std::size(kDtypeInfos)))
         return Status(Code::invalid_argument, where + ": found a dtype that no weights have");
     if (model.on_device && model.distinct_tokens > 0)
         return Status(Code::invalid_argument, where + ": found distinct tokens and weights made on the device, expected one of them");

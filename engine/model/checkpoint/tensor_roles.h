@@ -16,7 +16,7 @@ struct TensorRole {
     Dim rows, cols; // cols none: a vector
     RowOrder order = RowOrder::same;
 };
-inline constexpr TensorRole layer_roles[] = {
+inline constexpr TensorRole kLayerRoles[] = {
     {"attn_norm.weight", "input_layernorm.weight", Dim::hidden, Dim::none},
     {"attn_q.weight", "self_attn.q_proj.weight", Dim::query, Dim::hidden, RowOrder::query_pairs},
     {"attn_k.weight", "self_attn.k_proj.weight", Dim::key_value, Dim::hidden, RowOrder::key_pairs},
@@ -27,10 +27,10 @@ inline constexpr TensorRole layer_roles[] = {
     {"ffn_up.weight", "mlp.up_proj.weight", Dim::ffn, Dim::hidden},
     {"ffn_down.weight", "mlp.down_proj.weight", Dim::hidden, Dim::ffn},
 };
-inline constexpr TensorRole embedding_role = {"token_embd.weight", "model.embed_tokens.weight", Dim::vocab, Dim::hidden};
-inline constexpr TensorRole norm_role = {"output_norm.weight", "model.norm.weight", Dim::hidden, Dim::none};
-inline constexpr TensorRole head_role = {"output.weight", "lm_head.weight", Dim::vocab, Dim::hidden};
-inline constexpr TensorRole divisors_role = {"rope_freqs.weight", "", Dim::half_head, Dim::none};
+inline constexpr TensorRole kEmbeddingRole = {"token_embd.weight", "model.embed_tokens.weight", Dim::vocab, Dim::hidden};
+inline constexpr TensorRole kNormRole = {"output_norm.weight", "model.norm.weight", Dim::hidden, Dim::none};
+inline constexpr TensorRole kHeadRole = {"output.weight", "lm_head.weight", Dim::vocab, Dim::hidden};
+inline constexpr TensorRole kDivisorsRole = {"rope_freqs.weight", "", Dim::half_head, Dim::none};
 
 // Names of a layer's tensors.
 inline std::string gguf_name(const TensorRole& role, uint32_t layer) {

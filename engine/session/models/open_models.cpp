@@ -16,7 +16,7 @@ class TrimmedCheckpoint : public Checkpoint {
   public:
     TrimmedCheckpoint(std::unique_ptr<Checkpoint> source, uint32_t vocab_size) : source_(std::move(source)), config_(source_->config()) {
         config_.vocab_size = vocab_size;
-        for (const char* name : {embedding_role.huggingface, head_role.huggingface}) {
+        for (const char* name : {kEmbeddingRole.huggingface, kHeadRole.huggingface}) {
             const TensorInfo* whole = source_->find(name);
             // Another shape is the loader's to complain of.
             if (!whole || whole->shape.size() != 2 || whole->shape[0] != source_->config().vocab_size) continue;
@@ -128,7 +128,7 @@ Result<OpenedModels> open_models(const ModelSource& target, const ModelSource& d
 }
 
 WeightSummary summarize_weights(const Checkpoint& checkpoint) {
-    std::array<uint64_t, std::size(dtype_infos)> by_type = {};
+    std::array<uint64_t, std::size(kDtypeInfos)> by_type = {};
     WeightSummary summary;
     auto add = [&](std::string_view name) {
         const TensorInfo* tensor = checkpoint.find(name);
@@ -141,11 +141,11 @@ WeightSummary summarize_weights(const Checkpoint& checkpoint) {
         by_type[static_cast<uint32_t>(tensor->dtype)] += bytes;
         summary.device_bytes += bytes;
     };
-    add(embedding_role.huggingface);
-    if (!checkpoint.config().tied_embedding) add(head_role.huggingface);
-    add(norm_role.huggingface);
+    add(kEmbeddingRole.huggingface);
+    if (!checkpoint.config().tied_embedding) add(kHeadRole.huggingface);
+    add(kNormRole.huggingface);
     for (uint32_t i = 0; i < checkpoint.config().n_layers; ++i)
-        for (const TensorRole& role : layer_roles) add(huggingface_name(role, i));
+        for (const TensorRole& role : kLayerRoles) add(huggingface_name(role, i));
     summary.matrix_type = static_cast<DType>(std::max_element(by_type.begin(), by_type.end()) - by_type.begin());
     return summary;
 }

@@ -39,12 +39,12 @@ Result<std::vector<OutTensor>> list_tensors(const Checkpoint& model) {
         list.push_back({to, info, head_rows});
         return ok_status();
     };
-    AUSPEX_TRY(add(embedding_role.gguf, embedding_role.huggingface, 0));
+    AUSPEX_TRY(add(kEmbeddingRole.gguf, kEmbeddingRole.huggingface, 0));
     for (uint32_t i = 0; i < c.n_layers; ++i)
-        for (const TensorRole& role : layer_roles)
+        for (const TensorRole& role : kLayerRoles)
             AUSPEX_TRY(add(gguf_name(role, i), huggingface_name(role, i), role.order == RowOrder::same ? 0 : c.head_dim));
-    AUSPEX_TRY(add(norm_role.gguf, norm_role.huggingface, 0));
-    if (!c.tied_embedding) AUSPEX_TRY(add(head_role.gguf, head_role.huggingface, 0));
+    AUSPEX_TRY(add(kNormRole.gguf, kNormRole.huggingface, 0));
+    if (!c.tied_embedding) AUSPEX_TRY(add(kHeadRole.gguf, kHeadRole.huggingface, 0));
     return list;
 }
 
@@ -131,7 +131,7 @@ void write_sentencepiece(GgufWriter& file, const SentencePieceModel& model) {
         if (piece.type == SentencePieceModel::Type::unknown) unknown = static_cast<uint32_t>(out.tokens.size());
         std::string spelling = piece.spelling;
         if (piece.type == SentencePieceModel::Type::user_defined) // written as text
-            for (size_t at = 0; (at = spelling.find(space_symbol, at)) != std::string::npos;) spelling.replace(at, space_symbol.size(), " ");
+            for (size_t at = 0; (at = spelling.find(kSpaceSymbol, at)) != std::string::npos;) spelling.replace(at, kSpaceSymbol.size(), " ");
         out.tokens.push_back(std::move(spelling));
         out.scores.push_back(piece.score);
         out.types.push_back(static_cast<int32_t>(piece.type));

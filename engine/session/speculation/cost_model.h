@@ -3,7 +3,7 @@
 //
 // Every cost is a multiple of `unit`, the time of a one-row target pass now, without text before it: machines change speed by 2x within minutes,
 // ratios stay. A pass of the same rows takes longer the more text is before it; how much longer is reckoned from the bytes of keys and
-// values, so that a text's end and the next one's beginning do not pass for two machines. Logarithms of the unit and of all ratios are the state of a Kalman filter: known ratios tell the machine's
+// values: otherwise a long text followed by a short one would look like a faster machine. Logarithms of the unit and of all ratios are the state of a Kalman filter: known ratios tell the machine's
 // speed, a known speed tells new ratios. What is not met for long becomes less sure, and follows what is: ratios err together,
 // where a busy machine taught them, and that must not be believed for ever.
 #pragma once
@@ -45,7 +45,7 @@ struct ObservedRound {
     double draft_ms = -1, verify_ms = -1, accept_ms = -1, wall_ms = -1;
     double recording_ms = 0; // of the host, before all that; 0: the recording was there
     double text_len = 0;     // tokens before the round; of several sequences the mean
-    bool is_steady = true;   // directly behind another round, and of sequences that were all alive: else caches are cold, or rows are skipped
+    bool is_steady = true;   // directly after another round, and of sequences that were all alive: else caches are cold, or rows are skipped
 };
 
 class CostModel {
@@ -57,7 +57,7 @@ class CostModel {
     // Rows recorded, of one sequence or several; the first of so many teaches nothing of ms. recording_ms: as of a round.
     void observe_catch_up(uint32_t n_rows, double ms, double recording_ms);
 
-    // What is asked from here on is asked of rounds behind so many tokens.
+    // What is asked from here on is asked of rounds after this many tokens.
     void set_text_len(double tokens) { text_len_ = tokens; }
     double text_len() const { return text_len_; }
 

@@ -20,7 +20,7 @@ struct TraceEvent {
 using TraceSink = std::function<void(const TraceEvent&)>;
 
 // Ticks of a GPU's clock as times of the host's. A turn begins some time after its submission, never before: the smallest such
-// wait so far puts a turn's begin at the moment of its submission. A smaller one only ever moves the turns behind it to later, so
+// wait so far puts a turn's begin at the moment of its submission. A smaller one only ever moves the turns after it to later, so
 // turns never overlap, nor end after they were seen to be done. Where ticks would have it otherwise (the GPU's clock was set
 // back, or goes faster than it says) a turn ends when it was seen to be done.
 class GpuClock {

@@ -22,9 +22,9 @@ constexpr uint64_t kMostMatrixBytes = 256ull << 20;
 constexpr double kMostPromptError = 1e-6; // prompt_kernel_error's; one f16 part of an activation leaves 1e-7
 
 std::vector<std::string> matrix_names(const Checkpoint& model) {
-    std::vector<std::string> names = {embedding_role.huggingface, head_role.huggingface};
+    std::vector<std::string> names = {kEmbeddingRole.huggingface, kHeadRole.huggingface};
     for (uint32_t i = 0; i < model.config().n_layers; ++i)
-        for (const TensorRole& role : layer_roles)
+        for (const TensorRole& role : kLayerRoles)
             if (role.cols != Dim::none) names.push_back(huggingface_name(role, i));
     return names;
 }

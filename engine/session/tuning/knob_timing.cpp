@@ -92,7 +92,7 @@ class KnobTimer {
     Result<double> plain_ms(const Tuning& tuning) { return matvec_ms(tuning, all(), kPlainRows); }
     Result<double> verify_ms(const Tuning& tuning) { return matvec_ms(tuning, all(), kVerifyRows); }
     Result<double> score_ms(const Tuning& tuning); // both
-    Result<double> norm_ms(const Tuning& tuning); // both behind a norm
+    Result<double> norm_ms(const Tuning& tuning); // both after a norm
     Result<double> vocab_ms(const Tuning& tuning);
     Result<double> attention_ms(const Tuning& tuning); // of a verify pass
     Result<double> prompt_ms(const Tuning& tuning);    // kPromptRows rows by every matrix, on matrix units

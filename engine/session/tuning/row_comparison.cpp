@@ -15,7 +15,7 @@ namespace auspex {
 namespace {
 
 constexpr uint32_t kOuts = 70, kCols = 512; // outputs odd as pairs, too; columns are whole blocks of every format
-constexpr uint32_t kTiledOuts = 64;         // where weights lie in tiles; those behind stay 0
+constexpr uint32_t kTiledOuts = 64;         // where weights lie in tiles; those after them stay 0
 constexpr uint32_t kMostRows = 16;
 constexpr uint32_t kStride = 128;           // floats between rows of y
 constexpr uint64_t kXRow = kCols * 4, kYRow = kStride * 4, kYBlock = kMostRows * kYRow; // bytes
@@ -24,7 +24,7 @@ struct Member {
     const char* name;
     uint32_t width; // of an output row
 };
-constexpr Member kMembers[] = {{"matvec", kOuts}, {"matvec behind a norm", kOuts}, {"gate_up", kOuts / 2}};
+constexpr Member kMembers[] = {{"matvec", kOuts}, {"matvec after a norm", kOuts}, {"gate_up", kOuts / 2}};
 constexpr uint64_t kMemberBytes = (kMostRows + 1) * kYBlock; // block 0: each row alone; block n: n rows together
 
 class Bench {

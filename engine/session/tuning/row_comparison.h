@@ -16,7 +16,7 @@ struct RowComparison {
     bool is_complete = true; // false: the deadline came first, and nothing is known
 };
 
-// Every member of the row family that one matrix feeds (matvec, matvec behind a norm, gate_up), for each format: 1 to 16 rows
+// Every member of the row family that one matrix feeds (matvec, matvec after a norm, gate_up), for each format: 1 to 16 rows
 // together against each row alone, as `kernels` would run them. Nothing is compiled after deadline_ns (of now_ns()), and tiles of most
 // rows, which compilers take longest for, come last.
 Result<RowComparison> compare_row_counts(Device& device, KernelLibrary& kernels, std::span<const DType> formats, uint64_t deadline_ns = ~0ull);

@@ -81,7 +81,7 @@ class TurnQueue {
     // Submits segments of the started turn while their predicted time fits, in as many submissions as max_submission_ms asks for; at
     // least one segment when `at_least_one`. Returns what was submitted, in predicted milliseconds. After an error it can be tried again.
     Result<double> submit(double budget_ms, bool at_least_one);
-    // Copies have no region otherwise: each would need timestamps of its own.
+    // Unless this is wanted, copies are not timed: each would need timestamps of its own.
     void time_copies(bool wanted) { times_copies_ = wanted; }
     // The oldest turn, if it is complete.
     Result<std::optional<Turn>> poll();

@@ -11,8 +11,8 @@
 namespace auspex {
 namespace {
 
-constexpr uint64_t max_merges = 1u << 22;
-constexpr size_t max_spelling_bytes = 4096; // longest in Llama 3: 256
+constexpr uint64_t kMaxMerges = 1u << 22;
+constexpr size_t kMaxSpellingBytes = 4096; // longest in Llama 3: 256
 
 // Which character stands for each byte, and back (-1: none).
 struct Alphabet {
@@ -30,7 +30,7 @@ constexpr Alphabet make_alphabet() {
     }
     return out;
 }
-constexpr Alphabet alphabet = make_alphabet();
+constexpr Alphabet kAlphabet = make_alphabet();
 
 Status bad(const std::string& path, const std::string& found, const std::string& expected) {
     return {Code::bad_file, path + ": found " + found + ", expected " + expected + "; fetch the file again"};
@@ -160,7 +160,7 @@ Status index_merges(const BpeParts& parts, const std::string& path, BpeModel& mo
 std::string alphabet_spelling(std::string_view bytes) {
     std::string out;
     for (char c : bytes) {
-        const uint16_t character = alphabet.of_byte[static_cast<unsigned char>(c)];
+        const uint16_t character = kAlphabet.of_byte[static_cast<unsigned char>(c)];
         if (character < 0x80) {
             out += static_cast<char>(character);
         } else {
@@ -181,8 +181,8 @@ std::optional<std::string> bytes_of_alphabet(std::string_view spelling) {
             if (next >> 6 != 2) return std::nullopt;
             character = (character & 0x1f) << 6 | (next & 0x3f);
         }
-        if (character >= alphabet.of_character.size() || alphabet.of_character[character] < 0) return std::nullopt;
-        out += static_cast<char>(alphabet.of_character[character]);
+        if (character >= kAlphabet.of_character.size() || kAlphabet.of_character[character] < 0) return std::nullopt;
+        out += static_cast<char>(kAlphabet.of_character[character]);
     }
     return out;
 }
@@ -191,9 +191,9 @@ Status BpeParts::add_token(uint64_t id, std::string_view spelling, BpeKind kind,
     if (id >= id_limit)
         return bad(path, "token " + in_quotes(spelling) + " with id " + std::to_string(id),
                    "an id below " + std::to_string(id_limit));
-    if (spelling.size() > max_spelling_bytes)
+    if (spelling.size() > kMaxSpellingBytes)
         return bad(path, std::to_string(spelling.size()) + " bytes in the spelling of token " + std::to_string(id),
-                   "1 to " + std::to_string(max_spelling_bytes));
+                   "1 to " + std::to_string(kMaxSpellingBytes));
     if (spelling.empty()) kind = BpeKind::unused; // no text comes to it
     if (id >= tokens.size()) tokens.resize(id + 1);
     if (tokens[id].kind != BpeKind::absent)
@@ -206,9 +206,9 @@ Status BpeParts::add_token(uint64_t id, std::string_view spelling, BpeKind kind,
 }
 
 Status BpeParts::add_merge(std::string_view left_and_right, const std::string& path) {
-    if (merge_ends.size() == max_merges)
-        return bad(path, "more than " + std::to_string(max_merges) + " merges", "at most that many");
-    if (left_and_right.size() > 2 * max_spelling_bytes)
+    if (merge_ends.size() == kMaxMerges)
+        return bad(path, "more than " + std::to_string(kMaxMerges) + " merges", "at most that many");
+    if (left_and_right.size() > 2 * kMaxSpellingBytes)
         return bad(path, "a merge of " + std::to_string(left_and_right.size()) + " bytes", "two tokens");
     if (merge_text.size() + left_and_right.size() > UINT32_MAX) return bad(path, "4 GiB of merges", "less");
     merge_text += left_and_right;

@@ -12,7 +12,7 @@
 namespace auspex {
 namespace {
 
-constexpr uint32_t none = UINT32_MAX;
+constexpr uint32_t kNone = UINT32_MAX;
 
 // The parts of one text share this memory.
 class Merger {
@@ -33,18 +33,18 @@ class Merger {
             const Pair pair = heap_.back();
             heap_.pop_back();
             Symbol& left = symbols_[pair.left];
-            // One of the two has merged with another neighbour since; a dead symbol's token is `none`.
-            if (left.token != pair.left_token || left.next == none || symbols_[left.next].token != pair.right_token)
+            // One of the two has merged with another neighbour since; a dead symbol's token is `kNone`.
+            if (left.token != pair.left_token || left.next == kNone || symbols_[left.next].token != pair.right_token)
                 continue;
             Symbol& right = symbols_[left.next];
             left.token = pair.result;
-            right.token = none;
+            right.token = kNone;
             left.next = right.next;
-            if (left.next != none) symbols_[left.next].previous = pair.left;
-            if (left.previous != none) consider(left.previous);
+            if (left.next != kNone) symbols_[left.next].previous = pair.left;
+            if (left.previous != kNone) consider(left.previous);
             consider(pair.left);
         }
-        for (uint32_t at = 0; at != none; at = symbols_[at].next)
+        for (uint32_t at = 0; at != kNone; at = symbols_[at].next)
             ids.push_back(symbols_[at].token);
     }
 
@@ -62,15 +62,15 @@ class Merger {
         heap_.clear();
         const auto n = static_cast<uint32_t>(part.size());
         for (uint32_t i = 0; i < n; ++i)
-            symbols_.push_back({model_.of_byte[static_cast<unsigned char>(part[i])], i == 0 ? none : i - 1,
-                                i + 1 == n ? none : i + 1});
+            symbols_.push_back({model_.of_byte[static_cast<unsigned char>(part[i])], i == 0 ? kNone : i - 1,
+                                i + 1 == n ? kNone : i + 1});
         for (uint32_t i = 0; i + 1 < n; ++i)
             add(i);
         std::make_heap(heap_.begin(), heap_.end(), later);
     }
     bool add(uint32_t left) {
         const Symbol& symbol = symbols_[left];
-        if (symbol.next == none) return false;
+        if (symbol.next == kNone) return false;
         const uint32_t right_token = symbols_[symbol.next].token;
         const auto* merge = model_.merge_of(symbol.token, right_token);
         if (merge) heap_.push_back({merge->rank, left, symbol.token, right_token, merge->result});
@@ -109,7 +109,7 @@ class BpeTokenizer : public Tokenizer {
     const std::string& chat_template() const override { return traits_.chat_template; }
 
     Result<std::vector<uint32_t>> encode(std::string_view text) const override {
-        if (text.size() > max_text_bytes) return text_too_long(text.size());
+        if (text.size() > kMaxTextBytes) return text_too_long(text.size());
         return catching("tokenizer", "to split the text", [&]() -> Result<std::vector<uint32_t>> {
             std::string repaired;
             if (!valid_utf8(text)) text = repaired = with_replacements(text);

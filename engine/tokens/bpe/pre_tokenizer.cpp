@@ -16,11 +16,11 @@ namespace {
 #define BLANKS "\\t\\x0b\\x0c \\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
 #define SPACES "\\r\\n" BLANKS
 
-// Each line means what the same alternative of llama3_split_pattern means:
+// Each line means what the same alternative of kLlama3SplitPattern means:
 //  - no character is both an optional first one and what must follow it, so the option is never given back;
 //  - \s*[\r\n]+ takes white space up to its last line break: blanks and breaks in turn, as often as breaks come;
 //  - \s+(?!\S) gives back one character at most, as the one before the last is followed by white space.
-constexpr const char* llama3_linear = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+constexpr const char* kLlama3Linear = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
                                       "|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}++"
                                       "|\\p{N}{1,3}+"
                                       "| ?+[^" SPACES "\\p{L}\\p{N}]++[\\r\\n]*+"
@@ -32,8 +32,8 @@ constexpr const char* llama3_linear = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 #undef BLANKS
 
 // Far above what the pattern needs at any place, far below what a mistake in it would use.
-constexpr uint32_t max_steps = 100u << 20;
-constexpr uint32_t max_heap_kib = 64u << 10;
+constexpr uint32_t kMaxSteps = 100u << 20;
+constexpr uint32_t kMaxHeapKib = 64u << 10;
 
 struct FreeMatch {
     void operator()(pcre2_match_data* data) const { pcre2_match_data_free(data); }
@@ -62,7 +62,7 @@ void PreTokenizer::Free::operator()(Pattern* pattern) const {
 Result<PreTokenizer> PreTokenizer::llama3() {
     int error = 0;
     PCRE2_SIZE at = 0;
-    pcre2_code* code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(llama3_linear), PCRE2_ZERO_TERMINATED, PCRE2_UTF,
+    pcre2_code* code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(kLlama3Linear), PCRE2_ZERO_TERMINATED, PCRE2_UTF,
                                      &error, &at, nullptr);
     if (!code)
         return Status(Code::internal, "tokenizer: PCRE2 found " + text_of_error(error) + " at byte " +
@@ -76,8 +76,8 @@ Result<std::vector<size_t>> PreTokenizer::ends_of_parts(std::string_view text) c
     const std::unique_ptr<pcre2_match_data, FreeMatch> match(pcre2_match_data_create(1, nullptr));
     const std::unique_ptr<pcre2_match_context, FreeContext> context(pcre2_match_context_create(nullptr));
     if (!match || !context) return Status(Code::out_of_host_memory, "tokenizer: found no memory to split the text");
-    pcre2_set_match_limit(context.get(), max_steps);
-    pcre2_set_heap_limit(context.get(), max_heap_kib);
+    pcre2_set_match_limit(context.get(), kMaxSteps);
+    pcre2_set_heap_limit(context.get(), kMaxHeapKib);
     const PCRE2_SIZE* found = pcre2_get_ovector_pointer(match.get());
     std::vector<size_t> ends;
     for (size_t at = 0; at < text.size();) {

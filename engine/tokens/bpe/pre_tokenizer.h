@@ -12,7 +12,7 @@
 namespace auspex {
 
 // As tokenizer.json of Llama 3 to 3.3 spells it; other patterns are other vocabularies.
-inline constexpr std::string_view llama3_split_pattern =
+inline constexpr std::string_view kLlama3SplitPattern =
     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|"
     "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
 

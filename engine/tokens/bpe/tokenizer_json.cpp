@@ -15,9 +15,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t max_file_bytes = 64u << 20; // Llama 3: 9 MB, 17 MB in the newer spelling of merges
-constexpr size_t max_depth = 64;
-constexpr size_t max_small_values = 16384; // of one collected setting; real ones have a few dozen
+constexpr size_t kMaxFileBytes = 64u << 20; // Llama 3: 9 MB, 17 MB in the newer spelling of merges
+constexpr size_t kMaxDepth = 64;
+constexpr size_t kMaxSmallValues = 16384; // of one collected setting; real ones have a few dozen
 
 Status bad(const std::string& path, const std::string& found, const std::string& expected) {
     return {Code::bad_file, path + ": found " + found + ", expected " + expected};
@@ -37,7 +37,7 @@ class SmallTree {
         n_values_ = 0;
     }
     bool active() const { return !open_.empty(); }
-    bool full() const { return n_values_ > max_small_values || open_.size() > max_depth; }
+    bool full() const { return n_values_ > kMaxSmallValues || open_.size() > kMaxDepth; }
     void key(const std::string& key) { key_ = key; }
     void close() { open_.pop_back(); }
     void add(json value) {
@@ -187,8 +187,8 @@ class Events : public nlohmann::json_sax<json> {
         if (depth_ >= 3 && in_model("merges") && (object || depth_ > 3))
             return fail(bad(path_, "a merge that is nested", "the texts of two tokens"));
         n_pair_ = 0;
-        return ++depth_ <= max_depth ||
-               fail(bad(path_, "JSON nested deeper than " + std::to_string(max_depth) + " levels", "a tokenizer"));
+        return ++depth_ <= kMaxDepth ||
+               fail(bad(path_, "JSON nested deeper than " + std::to_string(kMaxDepth) + " levels", "a tokenizer"));
     }
     bool open_in_model(bool object) {
         if (model_key_ != "vocab" && model_key_ != "merges") return true; // passed over
@@ -209,8 +209,8 @@ class Events : public nlohmann::json_sax<json> {
     }
     Status too_large() const {
         return bad(path_,
-                   top_ + " with more than " + std::to_string(max_small_values) + " values or " +
-                       std::to_string(max_depth) + " levels",
+                   top_ + " with more than " + std::to_string(kMaxSmallValues) + " values or " +
+                       std::to_string(kMaxDepth) + " levels",
                    "a few dozen");
     }
     Status add_entry() {
@@ -301,7 +301,7 @@ Status check_splitting(const json& settings, const std::string& path) {
                                json_found(member(bytes, "type")),
                            "Split and ByteLevel");
     const json& pattern = member(member(split, "pattern"), "Regex");
-    if (pattern != llama3_split_pattern)
+    if (pattern != kLlama3SplitPattern)
         return unsupported(path, "the split pattern " + json_found(pattern), "that of Llama 3");
     if (member(split, "behavior") != "Isolated" || member(split, "invert") == true)
         return unsupported(path,
@@ -349,7 +349,7 @@ Status apply_added_tokens(Collected& file, const std::string& path, const Tokeni
     return ok_status();
 }
 
-// Words that stand beside the file only, behind its own ids. Ids between them that nobody names are unused.
+// Words that stand beside the file only, after its own ids. Ids between them that nobody names are unused.
 Status add_words_beside(BpeParts& parts, const std::string& path, const TokenizerSettings& settings) {
     const size_t n_own = parts.tokens.size();
     std::map<std::string, size_t, std::less<>> own; // of the words below: where the file has them
@@ -357,7 +357,7 @@ Status add_words_beside(BpeParts& parts, const std::string& path, const Tokenize
         if (word.id >= n_own) own.emplace(word.spelling, SIZE_MAX);
     for (size_t id = 0; id < n_own; ++id)
         if (const auto found = own.find(parts.tokens[id].spelling); found != own.end()) found->second = id;
-    parts.id_limit = max_added_id;
+    parts.id_limit = kMaxAddedId;
     for (const AddedWord& word : settings.added) {
         if (word.id < n_own) continue;
         const std::string named_by = path.substr(0, path.rfind('/') + 1) + word.file;
@@ -375,8 +375,8 @@ Status add_words_beside(BpeParts& parts, const std::string& path, const Tokenize
 
 Result<TokenizerJson> parse_tokenizer_json(std::span<const std::byte> file, const std::string& path,
                                            const TokenizerSettings& settings) {
-    if (file.size() > max_file_bytes)
-        return bad(path, std::to_string(file.size()) + " bytes", "at most " + std::to_string(max_file_bytes));
+    if (file.size() > kMaxFileBytes)
+        return bad(path, std::to_string(file.size()) + " bytes", "at most " + std::to_string(kMaxFileBytes));
     const auto* text = reinterpret_cast<const char*>(file.data());
     if (!file.empty() && std::memchr(text, 0, file.size())) // would end the parser's input early
         return bad(path, "a zero byte", "JSON; fetch the file again");

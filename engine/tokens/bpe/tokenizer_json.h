@@ -18,7 +18,7 @@ struct TokenizerJson {
 
 // bad_file: not JSON, or a vocabulary that breaks the guarantees of BpeModel. unsupported: another model type, another
 // split pattern, a normalizer, added tokens that take the space around them: named in the message. Memory grows with
-// the vocabulary, not with the file. `path` is for messages. settings: what lies beside it. Words that it adds behind
+// the vocabulary, not with the file. `path` is for messages. settings: what lies beside it. Words that it adds after
 // the file's own become tokens; of ids that the file knows, its own word counts.
 Result<TokenizerJson> parse_tokenizer_json(std::span<const std::byte> file, const std::string& path,
                                            const TokenizerSettings& settings = {});

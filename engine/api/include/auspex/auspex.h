@@ -267,7 +267,7 @@ typedef enum auspex_drafter {
     AUSPEX_DRAFTER_NONE = 1,   /* every round is plain */
     AUSPEX_DRAFTER_MODEL = 2,  /* the draft model's; without one as NONE */
     AUSPEX_DRAFTER_NGRAM = 3,  /* the most frequent continuation of the last 1 … ngram_max - 1 tokens in this text, the longest first */
-    AUSPEX_DRAFTER_LOOKUP = 4, /* copied from behind the latest, longest match of the text's last ngram_max tokens in this text */
+    AUSPEX_DRAFTER_LOOKUP = 4, /* what followed the latest, longest match of the text's last ngram_max tokens in this text */
     AUSPEX_DRAFTER_HYBRID = 5, /* NGRAM's where its match is long, else MODEL's */
     AUSPEX_DRAFTER_HOST = 6,   /* auspex_sequence_desc.host_drafter's */
     AUSPEX_DRAFTER_MAX_ENUM = 0x7fffffff
@@ -347,7 +347,7 @@ AUSPEX_API auspex_status auspex_sequence_fork(auspex_engine* engine, auspex_sequ
 /** max_tokens of a sequence that only reads its prompt: it generates nothing and is finished once the prompt is read. */
 #define AUSPEX_HOLD 0xffffffffu
 
-/** A finished sequence goes on: desc's prompt is put behind its tokens, then up to max_tokens more are generated with desc's
+/** A finished sequence goes on: desc's prompt is put after its tokens, then up to max_tokens more are generated with desc's
  *  sampling fields. The caches keep what they hold: only the last token so far and the new ones are read. prompt_tokens is
  *  taken verbatim; prompt_text is tokenized as a text of its own, without BOS. The prompt may be empty: generation just goes on.
  *  AUSPEX_HOLD is allowed, and a sequence that holds may be appended to before its prompt is read. Tokens and text that were

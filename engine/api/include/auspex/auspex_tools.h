@@ -204,7 +204,7 @@ AUSPEX_API int auspex_tokenizer_adds_bos(const auspex_tokenizer* tokenizer, uint
 
 /* ---- scores ----------------------------------------------------------------------------------------------------- */
 
-/** Logits of the token behind tokens[position], before any temperature: n_logits f32, valid during the call. */
+/** Logits of the token after tokens[position], before any temperature: n_logits f32, valid during the call. */
 typedef void (*auspex_logits_callback)(void* user_data, size_t position, const float* logits, size_t n_logits);
 
 typedef struct auspex_score_options {
@@ -219,7 +219,7 @@ typedef struct auspex_score_options {
 AUSPEX_API auspex_status auspex_score_options_init(auspex_score_options* options, size_t size);
 
 /** Reads tokens through the target as if it had generated them. log_probs, of n - 1 doubles, receives the natural logarithm
- *  of the probability of tokens[i + 1] behind tokens[0 … i]; NULL when only logits are wanted. options may be NULL. Waits for
+ *  of the probability of tokens[i + 1] after tokens[0 … i]; NULL when only logits are wanted. options may be NULL. Waits for
  *  the work under way and for its own, which takes as many passes as n / 16. Uses a free slot during the call.
  *  CAPACITY: no free slot, or n is above max_context. INVALID_ARGUMENT: no token, an id outside the vocabulary, positions
  *  that do not ascend or are not below n. */
@@ -264,7 +264,7 @@ typedef struct auspex_copy_speed {
  *  INVALID_ARGUMENT: repetitions is not 1 … 1000. OUT_OF_DEVICE_MEMORY: not even 2 MiB were free. */
 AUSPEX_API auspex_status auspex_engine_measure_copy(auspex_engine* engine, uint32_t repetitions, auspex_copy_speed* speed);
 
-/** A pass of one model over n_rows new positions behind `depth` others, all of one sequence. What the cache holds at those is
+/** A pass of one model over n_rows new positions after `depth` others, all of one sequence. What the cache holds at those is
  *  left as it is: it changes no time. */
 typedef struct auspex_pass_desc {
     auspex_header header;

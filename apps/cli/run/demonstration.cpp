@@ -1,0 +1,74 @@
+// Both stories come from one engine: what is compiled and loaded before the first is there for the second, too.
+#include "cli/run/demonstration.h"
+
+#include "cli/common/engine/trial.h"
+#include "cli/common/output/figures.h"
+#include "cli/common/output/progress_bar.h"
+#include "cli/common/system/terminal.h"
+
+#include <algorithm>
+
+namespace auspex::cli {
+
+namespace {
+
+constexpr uint32_t kLongestDraft = 4; // what is prepared for: longer drafts hardly ever pay
+constexpr uint32_t kRounds = 3;       // that are rehearsed of a length: one of two in flight may still be recorded
+
+// The beginning of the report's story, silently. Absent: Ctrl-C came.
+std::optional<Trial> tell(Client& client, const RunReport& report, uint32_t n_tokens, const Way& way) {
+    try {
+        return complete_once(client, {report.options.sampling, report.prompt_tokens, n_tokens}, way, report.seed);
+    } catch (const Failure& failure) {
+        if (failure.exit_code() != kExitInterrupted) throw;
+        return std::nullopt;
+    }
+}
+
+std::optional<size_t> first_difference(const std::vector<auspex_token>& story, const std::vector<auspex_token>& plain) {
+    const auto [one, other] = std::mismatch(story.begin(), story.end(), plain.begin(), plain.end(),
+                                            [](const auspex_token& a, const auspex_token& b) { return a.id == b.id; });
+    if (one == story.end() && other == plain.end()) return std::nullopt;
+    return static_cast<size_t>(one - story.begin());
+}
+
+} // namespace
+
+bool prepare_demonstration(Client& client, const RunReport& report) {
+    ProgressBar progress("preparing");
+    const uint32_t longest = std::min(kLongestDraft, client.info().max_draft_len);
+    // One length after the other, so that Ctrl-C is soon seen; 0 is plain decoding. Some drivers translate a shader when
+    // it first runs, so a few rounds are run of each.
+    for (uint32_t draft_len = 0; draft_len <= longest; ++draft_len) {
+        progress.draw(static_cast<float>(draft_len) / static_cast<float>(longest + 1));
+        SequenceDesc desc(report.options.sampling, report.seed);
+        desc->draft_len = draft_len;
+        client.prepare(*desc);
+        const Way way{draft_len == 0 ? AUSPEX_DRAFTER_NONE : AUSPEX_DRAFTER_AUTO, draft_len};
+        if (interrupted() || !tell(client, report, kRounds * (draft_len + 1), way)) return false;
+    }
+    for (uint32_t draft_len = 0; draft_len <= client.info().max_draft_len; ++draft_len)
+        client.take_round_times(draft_len); // they are no part of the story
+    return true;
+}
+
+std::optional<Demonstration> tell_without_drafts(Client& client, const RunReport& report) {
+    if (interrupted()) return std::nullopt;
+    const std::vector<auspex_token>& story = report.completions.front().tokens;
+    const std::optional<Trial> plain = tell(client, report, static_cast<uint32_t>(story.size()), Way{});
+    if (!plain) return std::nullopt;
+    Demonstration demonstration{.plain_per_second = per_second(plain->tokens.size(), plain->stats.predicted_ms),
+                                .first_difference = first_difference(story, plain->tokens)};
+    const std::optional<double> drafted = per_second(story.size(), report.predicted_ms);
+    if (drafted && demonstration.plain_per_second) demonstration.speedup = *drafted / *demonstration.plain_per_second;
+    return demonstration;
+}
+
+void check_equal(const Demonstration& demonstration) {
+    if (demonstration.first_difference)
+        throw Failure(kExitInternal, format("the story told without drafts differs from token %zu on, expected the same text; "
+                                            "auspex selftest looks closer",
+                                            *demonstration.first_difference + 1));
+}
+
+} // namespace auspex::cli

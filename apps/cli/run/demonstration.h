@@ -1,0 +1,16 @@
+// What `auspex run` shows when nothing is asked of it: that drafts make a story come sooner and change no token of it.
+#pragma once
+
+#include "cli/common/engine/client.h"
+#include "cli/run/report.h"
+
+namespace auspex::cli {
+
+// Compiles what the two stories need, with a progress bar. False: Ctrl-C came.
+bool prepare_demonstration(Client& client, const RunReport& report);
+// Tells the report's story once more, without drafts and silently; absent: Ctrl-C came, now or earlier.
+std::optional<Demonstration> tell_without_drafts(Client& client, const RunReport& report);
+// Throws Failure(kExitInternal) where the two stories are not one.
+void check_equal(const Demonstration& demonstration);
+
+} // namespace auspex::cli

@@ -1,0 +1,33 @@
+// Flags of tune.
+#include "cli/common/input/shared_flags.h"
+#include "cli/tune/options.h"
+
+namespace auspex::cli {
+
+namespace {
+
+constexpr const char* kTuneNotes =
+    "Compares passes of different row counts bit by bit, then times sizes that change no\n"
+    "bit, for about 20 seconds, with matrices of random numbers in the models' shapes and\n"
+    "types. What wins by more than 3 % is kept for this device, driver, build and these\n"
+    "types. Times are of a pass of 1 row and one of 5 through a feed-forward matrix; of\n"
+    "tiles, through that row count; of the vocabulary, of one truncation. Leave the device\n"
+    "to it meanwhile.\n\n"
+    "Examples:\n"
+    "  auspex tune\n"
+    "  auspex tune -m llama-3b.gguf -md llama-1b.gguf --draft-quant q4_0 --device 1\n\n";
+
+} // namespace
+
+void declare_tune(CLI::App& app, TuneOptions& options, Shared& shared) {
+    add_models(app, shared, options.models, kBundledPair);
+    add_device_name(app, options.models);
+    app.add_flag("--json", options.json, "One JSON object instead of the table");
+    app.footer(std::string(kTuneNotes) + kExitCodes);
+}
+
+void complete(TuneOptions& options, const Shared& shared) {
+    choose_models(shared, DraftNeed{}, false, false, options.models);
+}
+
+} // namespace auspex::cli
