@@ -105,7 +105,7 @@ Status check_pass(const PassRequest& request, const LlamaModel* model) {
         return {Code::invalid_argument, "n_rows is " + std::to_string(request.n_rows) + ", expected 1 to " + std::to_string(model->max_rows())};
     const uint32_t context = model->cache().shape().max_rows;
     if (request.depth >= context || request.n_rows > context - request.depth)
-        return {Code::capacity, std::to_string(request.n_rows) + " rows behind " + std::to_string(request.depth) +
+        return {Code::capacity, std::to_string(request.n_rows) + " rows after " + std::to_string(request.depth) +
                                     " were to be measured, expected at most the context of " + std::to_string(context)};
     return check_repetitions(request.repetitions);
 }

@@ -1,8 +1,6 @@
 // Life of a sequence: let in → prefill → [catch-up] → rounds → stopped [→ appended to → prefill …] → destroyed.
 #include "session/scheduler.h"
 
-#include "session/turns/turn_slices.h"
-
 #include <algorithm>
 #include <bit>
 

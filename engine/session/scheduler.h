@@ -4,6 +4,7 @@
 
 #include "session/outcomes.h"
 #include "session/turns/ready_rounds.h"
+#include "session/turns/turn_slices.h"
 
 namespace auspex {
 
