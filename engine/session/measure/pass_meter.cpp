@@ -119,8 +119,9 @@ Result<std::unique_ptr<Recording>> PassMeter::record(const PassRequest& request,
             record_commands(to, models_, *buffers_, turn_);
             const uint32_t tile = request.kind == PassKind::prompt ? prompt_tile_rows(to.tuning(), llama.cache().attention_shape(), request.n_rows)
                                                                     : attention_tile_rows(to.tuning(), request.n_rows);
-            record_replay_rows(to, turn_.list.view(), buffers_->history.view(), rows_.view(), counts_.view(), request.n_rows,
-                               buffers_->history_stride, llama.config().n_kv_heads, tile);
+            record_replay_rows(to,
+                               {.list = turn_.list.view(), .history = buffers_->history.view(), .rows = rows_.view(), .counts = counts_.view()},
+                               request.n_rows, buffers_->history_stride, llama.config().n_kv_heads, tile);
             made->barrier();
         }
         made->time_stages(stages);
