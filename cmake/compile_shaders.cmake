@@ -1,15 +1,16 @@
 # GLSL -> SPIR-V 1.3 -> validated -> every rounding kept -> optimised -> words in the program, and layout checks against the C++ structs.
 # One custom command per variant; what each step writes is decided in embed_shader.cmake.
 
-# auspex_shader(<variant name> SOURCE <file.comp> [DEFINES A=1 ...] [UNROLL] [PREBUILT])
+# auspex_shader(<variant name> SOURCE <file.comp> [OP <Op>] [DEFINES A=1 ...] [UNROLL] [PREBUILT])
 # The only thing shaders/variants.cmake contains. SOURCE is relative to shaders/, or to the top folder when it has a slash.
+# OP: auspex::ops::<Op>, which must say what the module takes; of <some_op>.comp it is SomeOp unless told otherwise.
 # UNROLL unrolls every loop marked [[unroll]] before the other optimisations. PREBUILT takes <variant name>.spv from
 # beside the source, as prebuilt_shaders.cmake made it, because many a glslang could not; its structs are those of other
 # variants, which check them.
 function(auspex_shader name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "UNROLL;PREBUILT" "SOURCE" "DEFINES")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "UNROLL;PREBUILT" "SOURCE;OP" "DEFINES")
     if(NOT arg_SOURCE OR arg_UNPARSED_ARGUMENTS)
-        message(FATAL_ERROR "auspex_shader(${name} SOURCE <file.comp> [DEFINES ...] [UNROLL] [PREBUILT]): what is ${arg_UNPARSED_ARGUMENTS}?")
+        message(FATAL_ERROR "auspex_shader(${name} SOURCE <file.comp> [OP <Op>] [DEFINES ...] [UNROLL] [PREBUILT]): what is ${arg_UNPARSED_ARGUMENTS}?")
     endif()
     set(source ${PROJECT_SOURCE_DIR}/shaders/${arg_SOURCE})
     if(IS_ABSOLUTE ${arg_SOURCE})
@@ -27,7 +28,17 @@ function(auspex_shader name)
         message(FATAL_ERROR "shader variant ${name} is listed twice")
     endif()
     set_property(GLOBAL APPEND PROPERTY auspex_shaders_${library} ${name})
-    set(options)
+    if(NOT arg_OP)
+        cmake_path(GET source STEM stem)
+        string(REPLACE "_" ";" parts ${stem})
+        foreach(part IN LISTS parts)
+            string(SUBSTRING ${part} 0 1 first)
+            string(SUBSTRING ${part} 1 -1 rest)
+            string(TOUPPER ${first} first)
+            string(APPEND arg_OP ${first}${rest})
+        endforeach()
+    endif()
+    set(options OP ${arg_OP})
     if(arg_UNROLL)
         list(APPEND options UNROLL)
     endif()
@@ -43,8 +54,9 @@ function(auspex_shader name)
         add_custom_command(
             OUTPUT ${out}.words.inc ${out}.layout.inc
             COMMAND ${CMAKE_COMMAND} -E copy ${folder}/${name}.spv ${out}.opt.spv
-            COMMAND ${CMAKE_COMMAND} -D NAME=${name} -D OUT=${out} -D NO_LAYOUT=ON -P ${PROJECT_SOURCE_DIR}/cmake/embed_shader.cmake
-            DEPENDS ${folder}/${name}.spv ${PROJECT_SOURCE_DIR}/cmake/embed_shader.cmake COMMENT "Shader ${name}" VERBATIM)
+            COMMAND ${CMAKE_COMMAND} -D NAME=${name} -D OP=${arg_OP} -D OUT=${out} -D SOURCE=${source}
+                    -P ${PROJECT_SOURCE_DIR}/cmake/embed_shader.cmake
+            DEPENDS ${folder}/${name}.spv ${source} ${PROJECT_SOURCE_DIR}/cmake/embed_shader.cmake COMMENT "Shader ${name}" VERBATIM)
         return()
     endif()
     list(TRANSFORM arg_DEFINES PREPEND -D)
@@ -72,7 +84,7 @@ function(auspex_shader name)
         COMMAND ${AUSPEX_spirv_opt} --target-env=vulkan1.1 -O --strip-debug ${out}.exact.spv -o ${out}.opt.spv
         COMMAND ${keep_roundings} -D IN=${out}.opt.spv -D OUT=${out}.opt.spv -P ${script}
         COMMAND ${AUSPEX_spirv_val} --target-env vulkan1.1 ${out}.opt.spv
-        COMMAND ${CMAKE_COMMAND} -D NAME=${name} -D OUT=${out} -D SPIRV_DIS=${AUSPEX_spirv_dis}
+        COMMAND ${CMAKE_COMMAND} -D NAME=${name} -D OP=${arg_OP} -D OUT=${out} -D SPIRV_DIS=${AUSPEX_spirv_dis}
                 -D SHARED_HEADERS=${PROJECT_SOURCE_DIR}/shaders/shared -P ${PROJECT_SOURCE_DIR}/cmake/embed_shader.cmake
         DEPENDS ${source} ${PROJECT_SOURCE_DIR}/cmake/embed_shader.cmake ${script}
         DEPFILE ${out}.d
@@ -81,7 +93,8 @@ endfunction()
 
 # auspex_embed_shaders(<target> <function> <header> <variants file> [<glob>...])
 # Adds to <target> the definition of std::span<const uint32_t> auspex::<function>(std::string_view), declared in <header>:
-# every variant of the variants file, and every shader the globs find under the name of its file.
+# every variant of the variants file, and every shader the globs find under the name of its file. Their ops are in engine/kernels/*.h
+# or in <header>.
 function(auspex_embed_shaders target function header variants_file)
     set_property(GLOBAL PROPERTY auspex_shader_library ${function})
     file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/shaders/${function})
@@ -108,11 +121,12 @@ function(auspex_embed_shaders target function header variants_file)
                             ${PROJECT_BINARY_DIR}/shaders/${function}/${name}.layout.inc)
     endforeach()
 
-    # The struct definitions that the layout checks speak of.
+    # The struct definitions that the checks speak of.
     file(GLOB shared_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/shaders ${PROJECT_SOURCE_DIR}/shaders/shared/*.h)
+    file(GLOB op_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/engine ${PROJECT_SOURCE_DIR}/engine/kernels/*.h)
     set(includes "")
-    foreach(shared_header IN LISTS shared_headers)
-        string(APPEND includes "#include \"${shared_header}\"\n")
+    foreach(included IN LISTS shared_headers op_headers ITEMS ${header})
+        string(APPEND includes "#include \"${included}\"\n")
     endforeach()
 
     configure_file(${PROJECT_SOURCE_DIR}/cmake/embedded_shaders.cpp.in ${PROJECT_BINARY_DIR}/shaders/${function}.cpp @ONLY)

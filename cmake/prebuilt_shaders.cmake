@@ -31,7 +31,7 @@ macro(collect file)
 endmacro()
 
 function(auspex_shader name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "UNROLL;PREBUILT" "SOURCE" "DEFINES")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "UNROLL;PREBUILT" "SOURCE;OP" "DEFINES")
     if(NOT arg_PREBUILT)
         return()
     endif()

@@ -7,7 +7,7 @@
 
 layout(local_size_x = 64) in;
 layout(constant_id = 0) const uint WEIGHT_LAYOUT = kFormatBf16;
-#define WEIGHT_BINDING kEmbedTable
+#define WEIGHT_BINDING kEmbedWeight
 #include "include/weight.glsl"
 
 layout(push_constant) uniform Push { EmbedArgs args; };

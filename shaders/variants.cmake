@@ -1,6 +1,6 @@
 # Shader variants beyond the plain ones: every shaders/<name>.comp is built once as "<name>" without being listed here.
 #
-# auspex_shader(<variant> SOURCE <file.comp> [DEFINES A=1 ...] [UNROLL] [PREBUILT])
+# auspex_shader(<variant> SOURCE <file.comp> [OP <Op>] [DEFINES A=1 ...] [UNROLL] [PREBUILT])
 
 # Reductions by shuffles where the subgroup size is known, instead of through shared memory; the same trees.
 foreach(op rmsnorm prenorm attention vocab_partials pick accept_race accept_candidates)
@@ -12,7 +12,7 @@ auspex_shader(pick.best SOURCE pick.comp DEFINES BEST=1)
 auspex_shader(pick.best.subgroup SOURCE pick.comp DEFINES BEST=1 SUBGROUP=1)
 
 # In rounds behind which texts are searched.
-auspex_shader(accept_commit.searches SOURCE accept_commit.comp DEFINES SEARCHES=1)
+auspex_shader(accept_commit.searches SOURCE accept_commit.comp OP AcceptCommitSearches DEFINES SEARCHES=1)
 
 # Weights in the block formats of shared/weight_format.h.
 foreach(op matmul embed)
@@ -24,9 +24,9 @@ auspex_shader(matmul.halves SOURCE matmul.comp DEFINES HALVES=1)
 auspex_shader(matmul.quant.halves SOURCE matmul.comp DEFINES QUANT=1 HALVES=1)
 
 # Matrix units: GL_KHR_cooperative_matrix needs a newer glslang than many a machine has.
-auspex_shader(matmul_matrix SOURCE shaders/matrix/matmul_matrix.comp PREBUILT)
-auspex_shader(matmul_matrix.quant SOURCE shaders/matrix/matmul_matrix.comp DEFINES QUANT=1 PREBUILT)
-auspex_shader(prompt_attention_matrix SOURCE shaders/matrix/prompt_attention_matrix.comp PREBUILT)
+auspex_shader(matmul_matrix SOURCE shaders/matrix/matmul_matrix.comp OP Matmul PREBUILT)
+auspex_shader(matmul_matrix.quant SOURCE shaders/matrix/matmul_matrix.comp OP Matmul DEFINES QUANT=1 PREBUILT)
+auspex_shader(prompt_attention_matrix SOURCE shaders/matrix/prompt_attention_matrix.comp OP PromptAttention PREBUILT)
 
 # The mat-vec family, each member for plain and block formats, through shared memory and by shuffles.
 # ".wide" is for llvmpipe: 64-bit fetches (shaderInt64), and loops unrolled here, because it gives up on large ones.

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "device/recording.h"
+#include "kernels/attention_shape.h"
 #include "kernels/kernel_library.h"
-#include "kernels/rope_append.h"
 #include "reference/random.h"
 #include "shared/round_rows.h"
 #include "shared/slot_state.h"

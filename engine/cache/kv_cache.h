@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cache/page_list.h"
-#include "kernels/rope_append.h"
+#include "kernels/attention_shape.h"
 #include "tensor/upload.h"
 
 #include <cstdint>

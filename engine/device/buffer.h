@@ -22,6 +22,8 @@ struct BufferView {
     uint64_t size = 0;   // bytes
     uint64_t slack = 0;  // bytes that may be bound after them
 
+    // For what a form of an op does not read.
+    BufferView or_else(const BufferView& other) const { return buffer ? *this : other; }
     BufferView sub(uint64_t from, uint64_t bytes) const { return {buffer, offset + from, bytes, slack}; }
 };
 

@@ -14,9 +14,8 @@ Kernel& Kernel::operator=(Kernel&& other) noexcept {
     set_layout_ = std::exchange(other.set_layout_, VK_NULL_HANDLE);
     layout_ = std::exchange(other.layout_, VK_NULL_HANDLE);
     pipeline_ = std::exchange(other.pipeline_, VK_NULL_HANDLE);
-    n_bindings_ = other.n_bindings_;
+    takes_ = other.takes_;
     texels_ = std::move(other.texels_);
-    args_bytes_ = other.args_bytes_;
     return *this;
 }
 
@@ -40,12 +39,11 @@ Result<Kernel> Kernel::create_uncompiled(Device& device, const KernelDesc& desc)
     Kernel kernel;
     kernel.device_ = &device;
     kernel.name_ = desc.name;
-    kernel.n_bindings_ = desc.n_bindings;
+    kernel.takes_ = desc.layout;
     kernel.texels_.assign(desc.texels.begin(), desc.texels.end());
-    kernel.args_bytes_ = desc.args_bytes;
 
-    std::vector<VkDescriptorSetLayoutBinding> bindings(desc.n_bindings);
-    for (uint32_t i = 0; i < desc.n_bindings; ++i)
+    std::vector<VkDescriptorSetLayoutBinding> bindings(desc.layout.n_bindings);
+    for (uint32_t i = 0; i < desc.layout.n_bindings; ++i)
         bindings[i] = {i, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr};
     for (const TexelBinding& texels : desc.texels)
         bindings.push_back({texels.binding, VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
@@ -55,12 +53,12 @@ Result<Kernel> Kernel::create_uncompiled(Device& device, const KernelDesc& desc)
     set_info.pBindings = bindings.data();
     AUSPEX_VK_MAKE(device, kernel.set_layout_, CreateDescriptorSetLayout(device.handle, &set_info, nullptr, &kernel.set_layout_));
 
-    VkPushConstantRange range = {VK_SHADER_STAGE_COMPUTE_BIT, 0, desc.args_bytes};
+    VkPushConstantRange range = {VK_SHADER_STAGE_COMPUTE_BIT, 0, desc.layout.args_bytes};
     VkPipelineLayoutCreateInfo layout_info = {};
     layout_info.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO;
     layout_info.setLayoutCount = 1;
     layout_info.pSetLayouts = &kernel.set_layout_;
-    layout_info.pushConstantRangeCount = desc.args_bytes ? 1 : 0;
+    layout_info.pushConstantRangeCount = desc.layout.args_bytes ? 1 : 0;
     layout_info.pPushConstantRanges = &range;
     AUSPEX_VK_MAKE(device, kernel.layout_, CreatePipelineLayout(device.handle, &layout_info, nullptr, &kernel.layout_));
     return kernel;

@@ -19,11 +19,16 @@ struct TexelBinding {
 
 constexpr size_t kMostConstants = 16;
 
+// What a pipeline's layout is made for; device/op.h knows it of an op.
+struct KernelLayout {
+    uint32_t n_bindings = 0; // storage buffers
+    uint32_t args_bytes = 0; // push constants, ≤ 128
+};
+
 struct KernelDesc {
     std::string name;                   // for messages and labels
     std::span<const uint32_t> spirv;
-    uint32_t n_bindings = 0;            // storage buffers
-    uint32_t args_bytes = 0;            // push constants, ≤ 128
+    KernelLayout layout = {};
     std::span<const uint32_t> constants; // specialization constants 0…n-1, at most kMostConstants
     uint32_t subgroup_size = 0;         // pinned; 0: whatever the device does
     bool full_subgroups = false;        // required
@@ -50,9 +55,8 @@ class Kernel {
     VkPipeline pipeline() const { return pipeline_; }
     VkPipelineLayout layout() const { return layout_; }
     VkDescriptorSetLayout set_layout() const { return set_layout_; }
-    uint32_t n_bindings() const { return n_bindings_; }
+    const KernelLayout& takes() const { return takes_; }
     const std::vector<TexelBinding>& texels() const { return texels_; }
-    uint32_t args_bytes() const { return args_bytes_; }
     const std::string& name() const { return name_; }
 
   private:
@@ -63,9 +67,8 @@ class Kernel {
     VkDescriptorSetLayout set_layout_ = VK_NULL_HANDLE;
     VkPipelineLayout layout_ = VK_NULL_HANDLE;
     VkPipeline pipeline_ = VK_NULL_HANDLE;
-    uint32_t n_bindings_ = 0;
+    KernelLayout takes_;
     std::vector<TexelBinding> texels_;
-    uint32_t args_bytes_ = 0;
 };
 
 } // namespace auspex

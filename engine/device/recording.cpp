@@ -2,6 +2,7 @@
 #include "device/recording.h"
 
 #include <algorithm>
+#include <array>
 
 namespace auspex {
 
@@ -160,12 +161,13 @@ Result<VkBufferView> Recording::texel_view(const BufferView& buffer, uint32_t te
     return view;
 }
 
-void Recording::record_dispatch(const Kernel& kernel, const void* args, size_t args_bytes, const BufferView* bindings, size_t count) {
+void Recording::record_dispatch(const Kernel& kernel, const void* args, size_t args_bytes, std::span<const BufferView> bindings) {
     if (!ok()) return;
     n_dispatches_ += 1;
-    if (count != kernel.n_bindings() || args_bytes != kernel.args_bytes())
-        return fail({Code::internal, "kernel " + kernel.name() + " takes " + std::to_string(kernel.n_bindings()) +
-                                         " buffers and " + std::to_string(kernel.args_bytes()) + " bytes of arguments"});
+    const size_t count = bindings.size();
+    if (count != kernel.takes().n_bindings || args_bytes != kernel.takes().args_bytes)
+        return fail({Code::internal, "kernel " + kernel.name() + " takes " + std::to_string(kernel.takes().n_bindings) +
+                                         " buffers and " + std::to_string(kernel.takes().args_bytes) + " bytes of arguments"});
     auto set = allocate_set(kernel);
     if (!set.ok()) return fail(set.status());
     std::array<VkDescriptorBufferInfo, kMostBindings> infos;
@@ -174,6 +176,7 @@ void Recording::record_dispatch(const Kernel& kernel, const void* args, size_t a
     const std::vector<TexelBinding>& texels = kernel.texels();
     if (count > infos.size() || texels.size() > views.size()) return fail({Code::internal, "kernel " + kernel.name() + " binds too many buffers"});
     for (uint32_t i = 0; i < count; ++i) {
+        if (!bindings[i].buffer) return fail({Code::internal, "kernel " + kernel.name() + " has no buffer at slot " + std::to_string(i)});
         if (bindings[i].size > device_->caps.max_storage_buffer_range)
             return fail({Code::internal, "kernel " + kernel.name() + " binds " + std::to_string(bindings[i].size) +
                                              " bytes, above the device's range"});
@@ -197,8 +200,8 @@ void Recording::record_dispatch(const Kernel& kernel, const void* args, size_t a
 
 void Recording::dispatch_nothing(const Kernel& kernel, BufferView any) {
     const std::array<std::byte, 128> no_args = {};
-    const std::vector<BufferView> bindings(kernel.n_bindings(), any);
-    record_dispatch(kernel, no_args.data(), kernel.args_bytes(), bindings.data(), bindings.size());
+    const std::vector<BufferView> bindings(kernel.takes().n_bindings, any);
+    record_dispatch(kernel, no_args.data(), kernel.takes().args_bytes, bindings);
     dispatch_groups({0, 1, 1});
 }
 

@@ -4,13 +4,12 @@
 #pragma once
 
 #include "device/buffer.h"
-#include "device/kernel.h"
+#include "device/op.h"
 #include "device/region.h"
 
-#include <array>
 #include <cstring>
-#include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,18 +41,17 @@ class Recording {
     // Makes writes of earlier dispatches visible to later dispatches and to indirect arguments.
     void barrier();
 
-    template <typename Args>
-    void dispatch(const Kernel& kernel, Groups groups, const Args& args, std::initializer_list<BufferView> bindings) {
-        static_assert(sizeof(Args) <= 128 && std::is_trivially_copyable_v<Args>);
-        record_dispatch(kernel, &args, sizeof(Args), bindings.begin(), bindings.size());
+    // Every member of bindings names a buffer. What a form of an op does not use is bound to another one that the dispatch uses in the
+    // same way: validation layers know only what the shader's text does.
+    template <typename Op>
+    void dispatch(const KernelOf<Op>& kernel, Groups groups, const typename Op::Args& args, const typename Op::Bindings& bindings) {
+        record_dispatch(*kernel.kernel, &args, layout_of<Op>().args_bytes, buffers_of<Op>(bindings));
         dispatch_groups(groups);
     }
     // group counts: three uints at `counts`
-    template <typename Args>
-    void dispatch_indirect(const Kernel& kernel, BufferView counts, const Args& args,
-                           std::initializer_list<BufferView> bindings) {
-        static_assert(sizeof(Args) <= 128 && std::is_trivially_copyable_v<Args>);
-        record_dispatch(kernel, &args, sizeof(Args), bindings.begin(), bindings.size());
+    template <typename Op>
+    void dispatch_indirect(const KernelOf<Op>& kernel, BufferView counts, const typename Op::Args& args, const typename Op::Bindings& bindings) {
+        record_dispatch(*kernel.kernel, &args, layout_of<Op>().args_bytes, buffers_of<Op>(bindings));
         dispatch_counts(counts);
     }
     // An empty grid, with `any` at every binding.
@@ -104,7 +102,7 @@ class Recording {
 
   private:
     explicit Recording(Device& device) : device_(&device) {}
-    void record_dispatch(const Kernel& kernel, const void* args, size_t args_bytes, const BufferView* bindings, size_t count);
+    void record_dispatch(const Kernel& kernel, const void* args, size_t args_bytes, std::span<const BufferView> bindings);
     void dispatch_groups(Groups groups);
     void dispatch_counts(BufferView counts);
     Result<VkDescriptorSet> allocate_set(const Kernel& kernel);

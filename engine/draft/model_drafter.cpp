@@ -21,9 +21,13 @@ void record_draft_step(Recorder& to, const RoundPass& round, uint32_t node) {
     draft.record_layers(to, pass, 0, draft.config().n_layers);
     if (slice_layers > 0) to.cmd.cut();
     const BufferView logits = b.draft_logits.view();
-    DraftPick pick = {b.draft_choices.view(), b.target_rows.view(), b.draft_rows.view(), b.round_slots.view()};
+    DraftPick pick = {.choices = b.draft_choices.view(),
+                      .target_rows = b.target_rows.view(),
+                      .draft_rows = b.draft_rows.view(),
+                      .round_slots = b.round_slots.view()};
     if (round.form.logits_use != LogitsUse::all) {
-        const uint32_t n_bests = draft.record_best_head(to, {logits, b.state.view(), round.form.logits_use == LogitsUse::largest_key}, shape);
+        const BestTokens bests = {.bests = logits, .state = b.state.view(), .adds_noise = round.form.logits_use == LogitsUse::largest_key};
+        const uint32_t n_bests = draft.record_best_head(to, bests, shape);
         record_pick_best_draft(to, logits, pick, n_bests, batch, node, draft_len);
         return to.cmd.barrier();
     }

@@ -8,7 +8,14 @@ namespace auspex {
 void record_search(Recorder& to, const RoundPass& round) {
     const RoundBuffers& b = round.buffers;
     to.cmd.barrier();
-    record_propose(to, {round.turn.batch.view(), b.state.view(), b.history.view(), round.turn.records.view(), b.counts.view(), b.index.view()}, b.history_stride);
+    record_propose(to,
+                   {.batch = round.turn.batch.view(),
+                    .state = b.state.view(),
+                    .history = b.history.view(),
+                    .records = round.turn.records.view(),
+                    .counts = b.counts.view(),
+                    .index = b.index.view()},
+                   b.history_stride);
 }
 
 } // namespace auspex

@@ -2,14 +2,49 @@
 #pragma once
 
 #include "kernels/kernel_library.h"
+#include "shared/accept_args.h"
 
 namespace auspex {
 
+namespace ops {
+struct AcceptTest {
+    static constexpr std::string_view kShader = "accept_test";
+    using Args = gpu::AcceptTestArgs;
+    struct Bindings {
+        BufferView target_logits, draft_logits, target_choices, draft_choices, state, round_slots, target_rows, plans;
+    };
+};
+
+struct AcceptRace {
+    static constexpr std::string_view kShader = "accept_race";
+    using Args = gpu::AcceptRaceArgs;
+    struct Bindings {
+        BufferView target_logits, draft_logits, target_choices, draft_choices, state, round_slots, plans, partials;
+    };
+};
+
+struct AcceptCommit {
+    static constexpr std::string_view kShader = "accept_commit";
+    using Args = gpu::AcceptCommitArgs;
+    struct Bindings {
+        BufferView partials, plans, round_slots, target_rows, state, history, records;
+    };
+};
+
+struct AcceptCommitSearches {
+    static constexpr std::string_view kShader = "accept_commit.searches";
+    using Args = gpu::AcceptCommitArgs;
+    struct Bindings {
+        BufferView partials, plans, round_slots, target_rows, state, history, records, counts, index;
+    };
+};
+} // namespace ops
+
 struct AcceptBuffers {
     BufferView target_logits;   // (batch, nodes, vocab) f32, see shared/round_rows.h
-    BufferView draft_logits;    // (batch, draft_len, draft_vocab) f32; any buffer when draft_len is 0
+    BufferView draft_logits;    // (batch, draft_len, draft_vocab) f32; none when draft_len is 0
     BufferView target_choices;  // (batch, nodes) VocabChoice
-    BufferView draft_choices;   // (batch, draft_len) VocabChoice; any buffer when draft_len is 0
+    BufferView draft_choices;   // (batch, draft_len) VocabChoice; none when draft_len is 0
     BufferView state;           // (slots) SlotState, updated
     BufferView history;         // (slots, history_stride) uint, appended to
     BufferView round_slots;     // (batch) RoundSlot

@@ -32,35 +32,35 @@ uint32_t attention_tile_rows(const Tuning& tuning, uint32_t rows_per_slot) {
     return ceil_div(rows_per_slot, ceil_div(rows_per_slot, tuning.attention_rows)); // tiles of one size, as far as that goes
 }
 
-void record_attention(Recorder& to, const AttentionShape& shape, BufferView qkv, const AttentionRows& rows, BufferView pages,
-                      BufferView k, BufferView v, BufferView partials, uint32_t max_splits, const CombineBuffers* combine) {
+void record_attention(Recorder& to, const AttentionShape& shape, const AttentionBuffers& b, const AttentionRows& rows, uint32_t max_splits,
+                      const CombineBuffers* combine) {
     const uint32_t group = shape.n_heads / shape.n_kv_heads, tile_rows = attention_tile_rows(to.tuning(), rows.rows_per_slot);
     const uint32_t queries = queries_at_once(to.tuning(), tile_rows * group, group, shape.head_dim);
     const uint32_t teams = to.tuning().wide ? 1 : teams_of(to.tuning(), shape, group);
-    const Kernel* kernel = to.kernel({"attention",
-                                      8,
-                                      sizeof(gpu::AttentionArgs),
-                                      true,
-                                      {to.tuning().lanes, shape.head_dim, group, cache_type(shape.cache_dtype), combine ? 1u : 0u, queries, teams, to.tuning().lanes * teams},
-                                      "attention.wide.dim" + std::to_string(shape.head_dim) + ".queries" + std::to_string(queries),
-                                      {gpu::kTexelVecs + gpu::kAttentionK, gpu::kTexelVecs + gpu::kAttentionV}});
+    const auto kernel = to.kernel<ops::Attention>(
+        {.constants = {to.tuning().lanes, shape.head_dim, group, cache_type(shape.cache_dtype), combine ? 1u : 0u, queries, teams, to.tuning().lanes * teams},
+         .has_subgroup_variant = true,
+         .wide_variant = ".wide.dim" + std::to_string(shape.head_dim) + ".queries" + std::to_string(queries),
+         .texels = {gpu::kTexelVecs + gpu::kAttentionK, gpu::kTexelVecs + gpu::kAttentionV}});
     if (!kernel) return;
     gpu::AttentionArgs args = attention_args(shape, to.tuning(), max_splits, rows.n_rows);
     args.tile_rows = tile_rows;
-    to.cmd.dispatch_indirect(*kernel, rows.counts, args,
-                             {qkv, rows.rows, pages, k, v, partials, combine ? combine->y : partials, combine ? combine->done : partials});
+    to.cmd.dispatch_indirect(kernel, rows.counts, args,
+                             {.qkv = b.qkv,
+                              .rows = rows.rows,
+                              .pages = b.pages,
+                              .k_cache = b.k_cache,
+                              .v_cache = b.v_cache,
+                              .partials = b.partials,
+                              .y = combine ? combine->y : b.partials,
+                              .done = combine ? combine->done : b.partials});
 }
 
-void record_combine(Recorder& to, const AttentionShape& shape, BufferView partials, BufferView rows, BufferView y,
-                    uint32_t max_splits, uint32_t n_rows) {
-    const Kernel* kernel = to.kernel({"combine", 3, sizeof(gpu::CombineArgs), false, {}});
+void record_combine(Recorder& to, const AttentionShape& shape, const ops::Combine::Bindings& buffers, uint32_t max_splits, uint32_t n_rows) {
+    const auto kernel = to.kernel<ops::Combine>();
     if (!kernel) return;
-    to.cmd.dispatch(*kernel, {shape.n_heads, n_rows, 1},
-                    gpu::CombineArgs{.n_heads = shape.n_heads,
-                                     .head_dim = shape.head_dim,
-                                     .split = to.tuning().attention_split,
-                                     .max_splits = max_splits},
-                    {partials, rows, y});
+    to.cmd.dispatch(kernel, {shape.n_heads, n_rows, 1},
+                    {.n_heads = shape.n_heads, .head_dim = shape.head_dim, .split = to.tuning().attention_split, .max_splits = max_splits}, buffers);
 }
 
 } // namespace auspex

@@ -1,7 +1,8 @@
 // Fills in what every op that reads or writes a cache is told of it (CACHE_MEMBERS), and attention's arguments.
 #pragma once
 
-#include "kernels/rope_append.h"
+#include "kernels/attention_shape.h"
+#include "kernels/tuning.h"
 #include "shared/attention_args.h"
 
 #include <bit>

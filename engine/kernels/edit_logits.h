@@ -2,8 +2,19 @@
 #pragma once
 
 #include "kernels/vocab.h"
+#include "shared/edit_logits_args.h"
 
 namespace auspex {
+
+namespace ops {
+struct EditLogits {
+    static constexpr std::string_view kShader = "edit_logits";
+    using Args = gpu::EditLogitsArgs;
+    struct Bindings {
+        BufferView logits, state, rows, history, target_rows, biases;
+    };
+};
+} // namespace ops
 
 struct EditLogitsBuffers {
     BufferView logits;      // rows of (vocab) f32, changed in place

@@ -2,23 +2,22 @@
 #include "kernels/embed.h"
 
 #include "kernels/shards.h"
-#include "shared/embed_args.h"
 
 namespace auspex {
 
 void record_embed(Recorder& to, const Tensor& table, BufferView rows, uint32_t n_rows, BufferView x, uint32_t x_stride) {
-    const Kernel* kernel = to.kernel({is_quantized(table.dtype) ? "embed.quant" : "embed", 3, sizeof(gpu::EmbedArgs), false, {table.layout()}});
+    const auto kernel = to.kernel<ops::Embed>({.constants = {table.layout()}, .variant = is_quantized(table.dtype) ? ".quant" : ""});
     if (!kernel) return;
     each_shard(to, table, [&](const Shard& shard) {
-        to.cmd.dispatch(*kernel, {n_rows, 1, 1},
-                        gpu::EmbedArgs{.n_rows = n_rows,
-                                       .width = table.cols,
-                                       .table_steps = table.steps(),
-                                       .first_token = shard.first_row,
-                                       .n_tokens = shard.n_rows,
-                                       .table_tokens = table.rows,
-                                       .x_stride = x_stride},
-                        {shard.buffer.view(), rows, x});
+        to.cmd.dispatch(kernel, {n_rows, 1, 1},
+                        {.n_rows = n_rows,
+                         .width = table.cols,
+                         .table_steps = table.steps(),
+                         .first_token = shard.first_row,
+                         .n_tokens = shard.n_rows,
+                         .table_tokens = table.rows,
+                         .x_stride = x_stride},
+                        {.weight = shard.buffer.view(), .rows = rows, .x = x});
     });
 }
 

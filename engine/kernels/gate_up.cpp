@@ -6,12 +6,12 @@
 namespace auspex {
 
 void record_gate_up(Recorder& to, const Tensor& weight, const NormedRows& rows, BufferView y, uint32_t y_stride) {
-    const MatvecKernel gate_up = matvec_kernel(to, "gate_up", weight, rows.n_rows, 4, sizeof(gpu::MatvecArgs), {rows.is_prepared}, /*least_outs=*/2);
+    const auto gate_up = matvec_kernel<ops::GateUp>(to, weight, rows.n_rows, {rows.is_prepared}, /*least_outs=*/2);
     if (!gate_up.kernel) return;
     gpu::MatvecArgs common = {};
     set_rows(common, y_stride, rows);
     for_each_shard(to, gate_up, weight, rows.n_rows, 0, common, [&](Groups grid, const gpu::MatvecArgs& args, BufferView shard) {
-        to.cmd.dispatch(*gate_up.kernel, grid, args, {shard, rows.x, y, rows.weight});
+        to.cmd.dispatch(gate_up.kernel, grid, args, {.weight = shard, .x = rows.x, .y = y, .norm = rows.weight});
     });
 }
 

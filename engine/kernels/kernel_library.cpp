@@ -59,7 +59,9 @@ KernelLibrary::Variant KernelLibrary::variant_of(const KernelId& id) const {
     const bool wide = tuning_.wide && !id.wide_variant.empty();
     const bool by_shuffles = wide || (id.has_subgroup_variant && tuning_.subgroup);
     Variant variant;
-    variant.shader = wide ? id.wide_variant : id.shader + (by_shuffles ? ".subgroup" : "");
+    variant.shader = id.shader;
+    variant.shader += wide ? id.wide_variant : id.variant;
+    if (by_shuffles && !wide) variant.shader += ".subgroup";
     variant.constants = id.constants;
     if (wide && !id.texels.empty()) {
         for (uint32_t binding : id.texels) variant.texels.push_back(texel_binding(binding));
@@ -90,8 +92,7 @@ Result<std::unique_ptr<KernelLibrary::Begun>> KernelLibrary::begin(const KernelI
     const auto replaced = replaced_.find(begun->variant.shader);
     begun->desc = {.name = begun->variant.key,
                    .spirv = replaced != replaced_.end() ? replaced->second : embedded_shader(begun->variant.shader),
-                   .n_bindings = id.n_bindings,
-                   .args_bytes = id.args_bytes,
+                   .layout = id.layout,
                    .constants = begun->variant.constants,
                    .subgroup_size = begun->variant.subgroup_size,
                    .full_subgroups = begun->variant.full_subgroups,
@@ -206,7 +207,7 @@ void KernelLibrary::save_cache() const {
     static_cast<void>(replace_file(cache_path_, {data.data(), size})); // without it, the next run compiles again
 }
 
-const Kernel* Recorder::kernel(const KernelId& id) {
+const Kernel* Recorder::find(const KernelId& id) {
     if (names) {
         names->push_back(id);
         return nullptr;

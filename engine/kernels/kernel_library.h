@@ -15,20 +15,28 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace auspex {
 
 struct KernelId {
-    std::string shader;              // stem of the .comp file, and what is built of it ("matvec.quant")
-    uint32_t n_bindings;
-    uint32_t args_bytes;
-    bool has_subgroup_variant = false; // "<shader>.subgroup" exists: reductions by shuffles
-    std::vector<uint32_t> constants;   // specialization constants 0…n-1
-    std::string wide_variant = {};     // the variant for devices that are tuned to wide ones; empty: none
-    std::vector<uint32_t> texels = {}; // bindings where that one can read texels instead: kTexel… of shared/texels.h + binding
-    bool full_subgroups = false;       // needs subgroups of tuning's size, though it reduces nothing by shuffles
+    std::vector<uint32_t> constants = {}; // specialization constants 0…n-1
+    std::string variant = {};             // what is built of the op's shader, behind its name (".quant"); empty: the plain one
+    bool has_subgroup_variant = false;    // "<shader><variant>.subgroup" exists: reductions by shuffles
+    std::string wide_variant = {};        // the one for devices that are tuned to wide ones, behind its name, too; empty: none
+    std::vector<uint32_t> texels = {};    // bindings where that one can read texels instead: kTexel… of shared/texels.h + binding
+    bool full_subgroups = false;          // needs subgroups of tuning's size, though it reduces nothing by shuffles
+    std::string_view shader = {};         // the op's, as its layout
+    KernelLayout layout = {};
 };
+// Of the op.
+template <typename Op> KernelId kernel_id(KernelId id = {}) {
+    id.shader = Op::kShader;
+    id.layout = layout_of<Op>();
+    return id;
+}
 
 class KernelLibrary {
   public:
@@ -116,8 +124,9 @@ struct Recorder {
     std::vector<KernelId>* names = nullptr; // of a rehearsal: receives the kernels that would be taken
 
     const Tuning& tuning() const { return kernels.tuning(); }
-    // Null after a failure, which the recording remembers, and in a rehearsal.
-    const Kernel* kernel(const KernelId& id);
+    // None after a failure, which the recording remembers, and in a rehearsal.
+    template <typename Op> KernelOf<Op> kernel(KernelId id = {}) { return {find(kernel_id<Op>(std::move(id)))}; }
+    const Kernel* find(const KernelId& id);
 };
 
 // Adds the kernels that record(Recorder&) would take: a rehearsal. Recording functions go on without their kernels, as after a

@@ -4,7 +4,6 @@
 #include "base/checked.h"
 #include "kernels/matvec.h"
 #include "kernels/shards.h"
-#include "shared/matmul_args.h"
 
 namespace auspex {
 
@@ -14,10 +13,10 @@ void record_matmul(Recorder& to, const Tensor& weight, BufferView x, BufferView 
     if (tuning.prompt_by_rows) return record_matvec(to, weight, x, y, n_rows, y_stride, add, y_first);
     const uint32_t layout = weight.layout(), adds = add ? 1 : 0;
     const std::string blocks = is_quantized(weight.dtype) ? ".quant" : "";
-    KernelId id = {"matmul" + blocks + (tuning.matmul_parts > 0 ? ".halves" : ""), 3, sizeof(gpu::MatmulArgs), false, {layout, adds}};
+    KernelId id = {.constants = {layout, adds}, .variant = blocks + (tuning.matmul_parts > 0 ? ".halves" : "")};
     uint32_t rows = gpu::kMatmulTile, outs = gpu::kMatmulTile; // of a workgroup
     if (tuning.prompts_use_matrices()) {
-        id.shader = "matmul_matrix" + blocks;
+        id.variant = "_matrix" + blocks;
         const uint32_t weight_parts = weight.dtype == DType::f16 || weight.dtype == DType::bf16 ? 1 : tuning.matmul_parts;
         const uint32_t own_outs = matrix_outs_of(tuning, weight_parts, to.kernels.device().caps);
         id.constants = {4 * tuning.lanes, layout, adds, tuning.matrix.m, tuning.matrix.n, tuning.matrix.k, tuning.matmul_parts, tuning.matrix_rows, own_outs};
@@ -25,17 +24,17 @@ void record_matmul(Recorder& to, const Tensor& weight, BufferView x, BufferView 
         rows = 2 * tuning.matrix_rows;
         outs = 2 * own_outs;
     }
-    const Kernel* kernel = to.kernel(id);
+    const auto kernel = to.kernel<ops::Matmul>(std::move(id));
     if (!kernel) return;
     each_shard(to, weight, [&](const Shard& shard) {
-        to.cmd.dispatch(*kernel, {ceil_div(n_rows, rows), ceil_div(shard.n_rows, outs), 1},
-                        gpu::MatmulArgs{.k_steps = weight.steps(),
-                                        .n_out = shard.n_rows,
-                                        .first_out = y_first + shard.first_row,
-                                        .n_rows = n_rows,
-                                        .x_stride = weight.padded_cols / 4,
-                                        .y_stride = y_stride},
-                        {shard.buffer.view(), x, y});
+        to.cmd.dispatch(kernel, {ceil_div(n_rows, rows), ceil_div(shard.n_rows, outs), 1},
+                        {.k_steps = weight.steps(),
+                         .n_out = shard.n_rows,
+                         .first_out = y_first + shard.first_row,
+                         .n_rows = n_rows,
+                         .x_stride = weight.padded_cols / 4,
+                         .y_stride = y_stride},
+                        {.weight = shard.buffer.view(), .x = x, .y = y});
     });
 }
 

@@ -2,9 +2,20 @@
 #pragma once
 
 #include "kernels/kernel_library.h"
+#include "shared/matmul_args.h"
 #include "tensor/tensor.h"
 
 namespace auspex {
+
+namespace ops {
+struct Matmul {
+    static constexpr std::string_view kShader = "matmul";
+    using Args = gpu::MatmulArgs;
+    struct Bindings {
+        BufferView weight, x, y;
+    };
+};
+} // namespace ops
 
 // Whether record_matmul multiplies what record_split_halves made of x instead of x.
 inline bool matmul_wants_halves(const Tuning& tuning) { return !tuning.prompt_by_rows && tuning.matmul_parts > 0; }

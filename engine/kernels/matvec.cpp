@@ -33,33 +33,32 @@ uint32_t matvec_tile_rows(const Tuning& tuning, DType dtype, uint32_t n_rows) {
     return rows.back();
 }
 
-MatvecKernel matvec_kernel(Recorder& to, const char* shader, const Tensor& weight, uint32_t n_rows, uint32_t n_bindings,
-                           uint32_t args_bytes, std::initializer_list<uint32_t> own_constants, uint32_t least_outs) {
-    const Tuning& tuning = to.tuning();
+MatvecVariant matvec_variant(const Tuning& tuning, const Tensor& weight, uint32_t n_rows, bool normed, std::initializer_list<uint32_t> own_constants,
+                             uint32_t least_outs) {
     const bool quant = is_quantized(weight.dtype);
     // Where registers hold fewer outputs of so many rows than a team must have, rows go in smaller tiles.
     const uint32_t tile = matvec_tile_rows(tuning, weight.dtype, tuning.wide ? n_rows : std::min(n_rows, tuning.matvec_sums / least_outs));
     const uint32_t wanted = tile > 2 ? tuning.matvec_many_outs : tuning.matvec_outs;
     const uint32_t outs = tuning.wide ? wide_outs(quant) : std::min(wanted, std::max(std::bit_floor(tuning.matvec_sums / tile), least_outs));
     const uint32_t lanes = tuning.lanes, teams = tuning.matvec_teams;
-    const std::string name = std::string(shader) + (quant ? ".quant" : "");
-    std::vector<uint32_t> constants = {lanes * teams, lanes, teams, weight.layout(), tile, outs, steps_ahead(tuning, weight, tile, outs)};
-    constants.insert(constants.end(), own_constants);
-    std::vector<uint32_t> texels = {gpu::kTexelVecs + gpu::kMatvecWeight, gpu::kTexelVecs + gpu::kMatvecX};
-    if (n_bindings > gpu::kMatvecNorm) texels.push_back(gpu::kTexelVecs + gpu::kMatvecNorm);
-    if (quant) texels.push_back(gpu::kTexelWords + gpu::kMatvecWeight);
-    const std::string wide = name + ".wide.rows" + std::to_string(tile);
-    return {to.kernel({name, n_bindings, args_bytes, true, std::move(constants), wide, std::move(texels)}), tile, outs * teams};
+    KernelId id = {.variant = quant ? ".quant" : "", .has_subgroup_variant = true};
+    id.constants = {lanes * teams, lanes, teams, weight.layout(), tile, outs, steps_ahead(tuning, weight, tile, outs)};
+    id.constants.insert(id.constants.end(), own_constants);
+    id.texels = {gpu::kTexelVecs + gpu::kMatvecWeight, gpu::kTexelVecs + gpu::kMatvecX};
+    if (normed) id.texels.push_back(gpu::kTexelVecs + gpu::kMatvecNorm);
+    if (quant) id.texels.push_back(gpu::kTexelWords + gpu::kMatvecWeight);
+    id.wide_variant = id.variant + ".wide.rows" + std::to_string(tile);
+    return {std::move(id), tile, outs * teams};
 }
 
 void record_matvec(Recorder& to, const Tensor& weight, BufferView x, BufferView y, uint32_t n_rows, uint32_t y_stride, bool add,
                    uint32_t y_first) {
-    const MatvecKernel matvec = matvec_kernel(to, "matvec", weight, n_rows, 3, sizeof(gpu::MatvecArgs), {add ? 1u : 0u});
+    const auto matvec = matvec_kernel<ops::Matvec>(to, weight, n_rows, {add ? 1u : 0u});
     if (!matvec.kernel) return;
     gpu::MatvecArgs common = {};
     set_rows(common, y_stride, {.x = x, .weight = {}, .width = 0, .eps = 0, .n_rows = n_rows});
     for_each_shard(to, matvec, weight, n_rows, y_first, common, [&](Groups grid, const gpu::MatvecArgs& args, BufferView shard) {
-        to.cmd.dispatch(*matvec.kernel, grid, args, {shard, x, y});
+        to.cmd.dispatch(matvec.kernel, grid, args, {.weight = shard, .x = x, .y = y});
     });
 }
 

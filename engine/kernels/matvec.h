@@ -3,9 +3,20 @@
 #pragma once
 
 #include "kernels/kernel_library.h"
+#include "shared/matvec_args.h"
 #include "tensor/tensor.h"
 
 namespace auspex {
+
+namespace ops {
+struct Matvec {
+    static constexpr std::string_view kShader = "matvec";
+    using Args = gpu::MatvecArgs;
+    struct Bindings {
+        BufferView weight, x, y;
+    };
+};
+} // namespace ops
 
 // x: (n_rows, weight.padded_cols) f32 with zero padding; y: f32, row r at y_first + r · y_stride. add: y += instead of y =.
 void record_matvec(Recorder& to, const Tensor& weight, BufferView x, BufferView y, uint32_t n_rows, uint32_t y_stride, bool add,

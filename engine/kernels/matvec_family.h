@@ -4,24 +4,35 @@
 #include "base/checked.h"
 #include "kernels/matvec.h"
 #include "kernels/shards.h"
-#include "shared/matvec_args.h"
 
 #include <algorithm>
+#include <initializer_list>
 
 namespace auspex {
 
-struct MatvecKernel {
-    const Kernel* kernel; // null after a failure
+struct MatvecVariant {
+    KernelId id;
     uint32_t tile_rows;
-    uint32_t group_outs;  // outputs per workgroup
+    uint32_t group_outs; // outputs per workgroup
 };
-// shader: the stem of its .comp file. own_constants: from constant_id 7 on. least_outs: a team's, 2 where PAIRS_OUT is defined.
-MatvecKernel matvec_kernel(Recorder& to, const char* shader, const Tensor& weight, uint32_t n_rows, uint32_t n_bindings,
-                           uint32_t args_bytes, std::initializer_list<uint32_t> own_constants, uint32_t least_outs = 1);
+// normed: of a member behind an RMSNorm. own_constants: from constant_id 7 on. least_outs: a team's, 2 where PAIRS_OUT is defined.
+MatvecVariant matvec_variant(const Tuning& tuning, const Tensor& weight, uint32_t n_rows, bool normed, std::initializer_list<uint32_t> own_constants,
+                             uint32_t least_outs);
+
+template <typename Op> struct MatvecKernel {
+    KernelOf<Op> kernel; // none after a failure
+    uint32_t tile_rows, group_outs;
+};
+template <typename Op>
+MatvecKernel<Op> matvec_kernel(Recorder& to, const Tensor& weight, uint32_t n_rows, std::initializer_list<uint32_t> own_constants, uint32_t least_outs = 1) {
+    constexpr bool normed = requires { &Op::Bindings::norm; };
+    MatvecVariant variant = matvec_variant(to.tuning(), weight, n_rows, normed, own_constants, least_outs);
+    return {to.kernel<Op>(std::move(variant.id)), variant.tile_rows, variant.group_outs};
+}
 
 // dispatch(grid, args, buffer) for every shard of the weight, its members of args filled in. first_out: of the weight's first row.
-template <typename Args, typename Dispatch>
-void for_each_shard(Recorder& to, const MatvecKernel& kernel, const Tensor& weight, uint32_t n_rows, uint32_t first_out, Args args,
+template <typename Op, typename Dispatch>
+void for_each_shard(Recorder& to, const MatvecKernel<Op>& kernel, const Tensor& weight, uint32_t n_rows, uint32_t first_out, typename Op::Args args,
                     Dispatch&& dispatch) {
     const uint32_t max_x = to.cmd.device().caps.max_groups[0];
     each_shard(to, weight, [&](const Shard& shard) {

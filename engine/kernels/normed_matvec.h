@@ -2,8 +2,19 @@
 #pragma once
 
 #include "kernels/matvec.h"
+#include "shared/normed_matvec_args.h"
 
 namespace auspex {
+
+namespace ops {
+struct NormedMatvec {
+    static constexpr std::string_view kShader = "normed_matvec";
+    using Args = gpu::NormedMatvecArgs;
+    struct Bindings {
+        BufferView weight, x, y, norm, bests, state, rows;
+    };
+};
+} // namespace ops
 
 void record_normed_matvec(Recorder& to, const Tensor& weight, const NormedRows& rows, BufferView y, uint32_t y_stride, uint32_t y_first = 0);
 

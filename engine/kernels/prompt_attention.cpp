@@ -33,21 +33,22 @@ uint32_t prompt_tile_rows(const Tuning& tuning, const AttentionShape& shape, uin
     return attention_tile_rows(tuning, rows_per_slot);
 }
 
-void record_prompt_attention(Recorder& to, const AttentionShape& shape, BufferView qkv, const AttentionRows& rows, BufferView pages,
-                             BufferView k, BufferView v, BufferView partials, uint32_t max_splits) {
+void record_prompt_attention(Recorder& to, const AttentionShape& shape, const AttentionBuffers& b, const AttentionRows& rows, uint32_t max_splits) {
     const Tuning& tuning = to.tuning();
     const Tiles tiles = tiles_of(tuning, shape);
-    if (tiles == Tiles::none) return record_attention(to, shape, qkv, rows, pages, k, v, partials, max_splits);
+    if (tiles == Tiles::none) return record_attention(to, shape, b, rows, max_splits);
     const uint32_t group = shape.n_heads / shape.n_kv_heads;
-    KernelId id = {"prompt_attention", 6, sizeof(gpu::AttentionArgs), false, {shape.head_dim, group, cache_type(shape.cache_dtype), queries_of(tuning, shape.head_dim)}};
+    KernelId id = {.constants = {shape.head_dim, group, cache_type(shape.cache_dtype), queries_of(tuning, shape.head_dim)}};
     if (tiles == Tiles::matrix_units) {
-        id.shader = "prompt_attention_matrix";
+        id.variant = "_matrix";
         id.constants = {4 * tuning.lanes, shape.head_dim, group, tuning.matrix.m, tuning.matrix.n, tuning.matrix.k, tuning.matmul_parts};
         id.full_subgroups = true;
     }
-    const Kernel* kernel = to.kernel(id);
+    const auto kernel = to.kernel<ops::PromptAttention>(std::move(id));
     if (!kernel) return;
-    to.cmd.dispatch_indirect(*kernel, rows.counts, attention_args(shape, tuning, max_splits, rows.n_rows), {qkv, rows.rows, pages, k, v, partials});
+    to.cmd.dispatch_indirect(
+        kernel, rows.counts, attention_args(shape, tuning, max_splits, rows.n_rows),
+        {.qkv = b.qkv, .rows = rows.rows, .pages = b.pages, .k_cache = b.k_cache, .v_cache = b.v_cache, .partials = b.partials});
 }
 
 } // namespace auspex

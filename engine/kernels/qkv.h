@@ -4,16 +4,23 @@
 
 #include "kernels/matvec.h"
 #include "kernels/rope_append.h"
+#include "shared/qkv_args.h"
 
 namespace auspex {
 
-// weight: rows first_out … of ((n_heads + 2 · n_kv_heads) · head_dim, d), the two elements of a rotated pair neighbours.
-// qkv: (n_rows, n_heads + 2 · n_kv_heads, head_dim) f32, of which q is written; the others as record_rope_append has them.
-// shape.cache_dtype: not q8_0, whose scales are of 32 elements.
-struct QkvBuffers {
-    BufferView qkv, rows, table, pages, k, v;
+namespace ops {
+struct Qkv {
+    static constexpr std::string_view kShader = "qkv";
+    using Args = gpu::QkvArgs;
+    struct Bindings {
+        BufferView weight, x, y, norm, rows, table, pages, k_cache, v_cache;
+    };
 };
-void record_qkv(Recorder& to, const Tensor& weight, const NormedRows& rows, const AttentionShape& shape, const QkvBuffers& buffers,
+} // namespace ops
+
+// weight: rows first_out … of ((n_heads + 2 · n_kv_heads) · head_dim, d), the two elements of a rotated pair neighbours.
+// buffers: those of rope_append; of qkv only q is written. shape.cache_dtype: not q8_0, whose scales are of 32 elements.
+void record_qkv(Recorder& to, const Tensor& weight, const NormedRows& rows, const AttentionShape& shape, const ops::RopeAppend::Bindings& buffers,
                 uint32_t first_out = 0);
 
 } // namespace auspex

@@ -2,8 +2,19 @@
 #pragma once
 
 #include "kernels/kernel_library.h"
+#include "shared/rmsnorm_args.h"
 
 namespace auspex {
+
+namespace ops {
+struct Rmsnorm {
+    static constexpr std::string_view kShader = "rmsnorm";
+    using Args = gpu::RmsnormArgs;
+    struct Bindings {
+        BufferView x, weight, y; // x, y: (rows, padded_width(width)) f32, the padding of y written as zero; weight: (width) f32
+    };
+};
+} // namespace ops
 
 struct RmsnormShape {
     uint32_t width;
@@ -13,7 +24,6 @@ struct RmsnormShape {
     uint32_t x_row_step = 1;
 };
 
-// x, y: (rows, padded_width(width)) f32; weight: (width) f32. The padding of y is written as zero.
-void record_rmsnorm(Recorder& to, BufferView x, BufferView weight, BufferView y, const RmsnormShape& shape);
+void record_rmsnorm(Recorder& to, const ops::Rmsnorm::Bindings& buffers, const RmsnormShape& shape);
 
 } // namespace auspex

@@ -1,31 +1,26 @@
 // Rotates q in place, rotates k and appends k and v of active rows to the paged cache.
 #pragma once
 
+#include "kernels/attention_shape.h"
 #include "kernels/kernel_library.h"
-#include "tensor/dtype.h"
+#include "shared/rope_append_args.h"
 
 namespace auspex {
 
-// Shape of one layer's cache and of the query heads that read it.
-struct AttentionShape {
-    uint32_t n_heads;
-    uint32_t n_kv_heads;
-    uint32_t head_dim;       // 32, 64 or 128
-    uint32_t page_size;      // tokens, a power of two
-    uint32_t n_pages;        // in the pool
-    uint32_t pages_per_slot; // page table width
-    DType cache_dtype;       // f16, f32 or q8_0
+namespace ops {
+struct RopeAppend {
+    static constexpr std::string_view kShader = "rope_append";
+    using Args = gpu::RopeAppendArgs;
+    struct Bindings {
+        BufferView qkv;              // (n_rows, n_heads + 2 · n_kv_heads, head_dim) f32
+        BufferView rows;             // (n_rows) Row
+        BufferView table;            // (max_context, head_dim / 2, 2) f32
+        BufferView pages;            // (slots, pages_per_slot) uint
+        BufferView k_cache, v_cache; // (n_kv_heads, n_pages) pages of cache_page_bytes
+    };
 };
+} // namespace ops
 
-// What a pool's pages are made of: shared/cache_layout.h. Others than these dtypes: not for caches.
-constexpr bool is_cache_dtype(DType dtype) { return dtype == DType::f16 || dtype == DType::f32 || dtype == DType::q8_0; }
-uint32_t cache_type(DType dtype); // as shaders know it
-enum class CacheSide { k, v };    // the scales of both sides of a q8_0 cache lie in k
-uint64_t cache_page_bytes(DType dtype, CacheSide side, uint32_t page_size, uint32_t head_dim);
-
-// qkv: (n_rows, n_heads + 2 · n_kv_heads, head_dim) f32; rows: (n_rows) Row; table: (max_context, head_dim / 2, 2) f32;
-// pages: (slots, pages_per_slot) uint; k, v: (n_kv_heads, n_pages) pages of cache_page_bytes.
-void record_rope_append(Recorder& to, const AttentionShape& shape, BufferView qkv, BufferView rows, BufferView table,
-                        BufferView pages, BufferView k, BufferView v, uint32_t n_rows);
+void record_rope_append(Recorder& to, const AttentionShape& shape, const ops::RopeAppend::Bindings& buffers, uint32_t n_rows);
 
 } // namespace auspex

@@ -2,18 +2,37 @@
 #pragma once
 
 #include "kernels/kernel_library.h"
+#include "shared/replay_rows_args.h"
+#include "shared/rows_args.h"
 
 namespace auspex {
 
-struct RoundRows {
-    BufferView batch;       // (batch) uint
-    BufferView state;       // (slots) SlotState
-    BufferView history;     // (slots, history_stride) uint
-    BufferView round_slots; // (batch) RoundSlot
-    BufferView target_rows; // (batch, nodes) Row, see shared/round_rows.h
-    BufferView draft_rows;  // regions of Row
-    BufferView counts;      // counts_words(batch) uint, see rows_args.h
+namespace ops {
+struct Rows {
+    static constexpr std::string_view kShader = "rows";
+    using Args = gpu::RowsArgs;
+    struct Bindings {
+        BufferView batch;       // (batch) uint
+        BufferView state;       // (slots) SlotState
+        BufferView history;     // (slots, history_stride) uint
+        BufferView round_slots; // (batch) RoundSlot
+        BufferView target_rows; // (batch, nodes) Row, see shared/round_rows.h
+        BufferView draft_rows;  // regions of Row
+        BufferView counts;      // counts_words(batch) uint, see rows_args.h
+    };
 };
+
+struct ReplayRows {
+    static constexpr std::string_view kShader = "replay_rows";
+    using Args = gpu::ReplayRowsArgs;
+    struct Bindings {
+        BufferView list;    // (n_rows, 2) uint
+        BufferView history; // (slots, history_stride) uint
+        BufferView rows;    // (n_rows) Row
+        BufferView counts;  // 3 uint
+    };
+};
+} // namespace ops
 
 struct RoundRowsShape {
     uint32_t batch;
@@ -25,10 +44,10 @@ struct RoundRowsShape {
     uint32_t draft_max_rows; // of a slot in the draft's cache
 };
 
-void record_rows(Recorder& to, const RoundRows& buffers, const RoundRowsShape& shape);
+void record_rows(Recorder& to, const ops::Rows::Bindings& buffers, const RoundRowsShape& shape);
 
-// list: (n_rows, 2) uint; counts: 3 uint. A workgroup of the attention to come takes attention_rows rows.
-void record_replay_rows(Recorder& to, BufferView list, BufferView history, BufferView rows, BufferView counts, uint32_t n_rows,
-                        uint32_t history_stride, uint32_t n_kv_heads, uint32_t attention_rows = 1);
+// A workgroup of the attention to come takes attention_rows rows.
+void record_replay_rows(Recorder& to, const ops::ReplayRows::Bindings& buffers, uint32_t n_rows, uint32_t history_stride, uint32_t n_kv_heads,
+                        uint32_t attention_rows = 1);
 
 } // namespace auspex

@@ -2,8 +2,19 @@
 #pragma once
 
 #include "kernels/kernel_library.h"
+#include "shared/split_halves_args.h"
 
 namespace auspex {
+
+namespace ops {
+struct SplitHalves {
+    static constexpr std::string_view kShader = "split_halves";
+    using Args = gpu::SplitHalvesArgs;
+    struct Bindings {
+        BufferView x, halves;
+    };
+};
+} // namespace ops
 
 uint64_t halves_bytes(uint32_t width); // of a row
 

@@ -3,10 +3,35 @@
 #pragma once
 
 #include "kernels/vocab.h"
+#include "shared/truncate_args.h"
 
 #include <compare>
 
 namespace auspex {
+
+namespace ops {
+struct TruncatePrepare {
+    static constexpr std::string_view kShader = "truncate_prepare";
+    using Args = gpu::TruncateArgs;
+    struct Bindings {
+        BufferView logits, state, rows, scratch;
+    };
+};
+
+struct TruncateLevel {
+    static constexpr std::string_view kShader = "truncate_level";
+    using Args = gpu::TruncateArgs;
+    using Bindings = TruncatePrepare::Bindings;
+};
+
+struct TruncateCut {
+    static constexpr std::string_view kShader = "truncate_cut";
+    using Args = gpu::TruncateArgs;
+    struct Bindings {
+        BufferView logits, state, rows, scratch, cuts;
+    };
+};
+} // namespace ops
 
 // What any slot of a recording asks for; a slot may ask for less.
 struct Truncation {

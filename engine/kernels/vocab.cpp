@@ -2,7 +2,6 @@
 #include "kernels/vocab.h"
 
 #include "base/checked.h"
-#include "shared/vocab_args.h"
 
 #include <algorithm>
 
@@ -15,15 +14,18 @@ enum class PickFrom { partials, bests };
 void record_pick_rows(Recorder& to, PickFrom from, BufferView chunks, const DraftPick& out, uint32_t n_rows, gpu::PickArgs args) {
     const Tuning& tuning = to.tuning();
     const uint32_t teams = from == PickFrom::bests ? std::max(tuning.vocab_threads / tuning.lanes, 1u) : 1u;
-    const Kernel* kernel = to.kernel({from == PickFrom::bests ? "pick.best" : "pick",
-                                      6,
-                                      sizeof(gpu::PickArgs),
-                                      true,
-                                      {tuning.lanes * teams, tuning.lanes, teams}});
+    const auto kernel = to.kernel<ops::Pick>({.constants = {tuning.lanes * teams, tuning.lanes, teams},
+                                              .variant = from == PickFrom::bests ? ".best" : "",
+                                              .has_subgroup_variant = true});
     if (!kernel) return;
     args.with_cuts = out.cuts.buffer ? 1u : 0u;
-    to.cmd.dispatch(*kernel, {n_rows, 1, 1}, args,
-                    {chunks, out.choices, out.target_rows, out.draft_rows, out.round_slots, out.cuts.buffer ? out.cuts : chunks});
+    to.cmd.dispatch(kernel, {n_rows, 1, 1}, args,
+                    {.partials = chunks,
+                     .choices = out.choices,
+                     .target_rows = out.target_rows.or_else(out.choices),
+                     .draft_rows = out.draft_rows.or_else(out.choices),
+                     .round_slots = out.round_slots.or_else(chunks),
+                     .cuts = out.cuts.or_else(chunks)});
 }
 
 gpu::PickArgs args_of_rows(uint32_t n_chunks) {
@@ -41,21 +43,22 @@ uint32_t vocab_chunks(uint32_t vocab) {
 }
 
 void record_vocab_partials(Recorder& to, BufferView logits, BufferView state, BufferView partials, const VocabShape& shape) {
-    const Kernel* kernel = to.kernel({"vocab_partials", 5, sizeof(gpu::VocabPartialsArgs), true, {to.tuning().lanes}});
+    const auto kernel = to.kernel<ops::VocabPartials>({.constants = {to.tuning().lanes}, .has_subgroup_variant = true});
     if (!kernel) return;
     gpu::VocabPartialsArgs args = {};
     set_logits_rows(args, shape);
     args.of_draft = shape.of_draft ? 1u : 0u;
     args.with_cuts = shape.cuts.buffer ? 1u : 0u;
-    to.cmd.dispatch(*kernel, {args.n_chunks, shape.n_rows, 1}, args, {logits, state, shape.rows, partials, shape.cuts.buffer ? shape.cuts : shape.rows});
+    to.cmd.dispatch(kernel, {args.n_chunks, shape.n_rows, 1}, args,
+                    {.logits = logits, .state = state, .rows = shape.rows, .partials = partials, .cuts = shape.cuts.or_else(shape.rows)});
 }
 
 void record_pick(Recorder& to, BufferView partials, BufferView choices, uint32_t n_rows, uint32_t vocab, BufferView cuts) {
-    record_pick_rows(to, PickFrom::partials, partials, {choices, choices, choices, choices, cuts}, n_rows, args_of_rows(vocab_chunks(vocab)));
+    record_pick_rows(to, PickFrom::partials, partials, {.choices = choices, .cuts = cuts}, n_rows, args_of_rows(vocab_chunks(vocab)));
 }
 
 void record_pick_best(Recorder& to, BufferView bests, BufferView choices, uint32_t n_rows, uint32_t n_bests) {
-    record_pick_rows(to, PickFrom::bests, bests, {choices, choices, choices, choices}, n_rows, args_of_rows(n_bests));
+    record_pick_rows(to, PickFrom::bests, bests, {.choices = choices}, n_rows, args_of_rows(n_bests));
 }
 
 void record_pick_draft(Recorder& to, BufferView partials, const DraftPick& to_rows, uint32_t vocab, uint32_t batch, uint32_t node,

@@ -2,8 +2,27 @@
 #pragma once
 
 #include "kernels/kernel_library.h"
+#include "shared/vocab_args.h"
 
 namespace auspex {
+
+namespace ops {
+struct VocabPartials {
+    static constexpr std::string_view kShader = "vocab_partials";
+    using Args = gpu::VocabPartialsArgs;
+    struct Bindings {
+        BufferView logits, state, rows, partials, cuts;
+    };
+};
+
+struct Pick {
+    static constexpr std::string_view kShader = "pick";
+    using Args = gpu::PickArgs;
+    struct Bindings {
+        BufferView partials, choices, target_rows, draft_rows, round_slots, cuts;
+    };
+};
+} // namespace ops
 
 uint32_t vocab_chunks(uint32_t vocab);
 
@@ -39,11 +58,11 @@ void record_pick(Recorder& to, BufferView partials, BufferView choices, uint32_t
 void record_pick_best(Recorder& to, BufferView bests, BufferView choices, uint32_t n_rows, uint32_t n_bests);
 
 struct DraftPick {
-    BufferView choices;     // (batch, draft_len) VocabChoice
-    BufferView target_rows; // (batch, nodes) Row, which receive the tokens; see shared/round_rows.h
-    BufferView draft_rows;  // regions of Row, which too
-    BufferView round_slots; // (batch) RoundSlot: entries whose drafts were proposed keep those
-    BufferView cuts = {};   // (batch) Cut; none: every logit took part
+    BufferView choices;          // (batch, draft_len) VocabChoice
+    BufferView target_rows = {}; // (batch, nodes) Row, which receive the tokens; see shared/round_rows.h
+    BufferView draft_rows = {};  // regions of Row, which too
+    BufferView round_slots = {}; // (batch) RoundSlot: entries whose drafts were proposed keep those
+    BufferView cuts = {};        // (batch) Cut; none: every logit took part
 };
 // The same for what follows node `node` of every batch entry.
 void record_pick_draft(Recorder& to, BufferView partials, const DraftPick& to_rows, uint32_t vocab, uint32_t batch, uint32_t node,

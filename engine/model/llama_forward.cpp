@@ -120,7 +120,7 @@ NormedRows LlamaModel::record_norm(Recorder& to, std::span<const Tensor> weight,
 
 void LlamaModel::record_normed_linear(Recorder& to, const Pass& pass, const Linear& weight, const NormedRows& x, const Buffer& y, uint32_t y_stride) const {
     if (!pass.by_rows(to)) {
-        record_rmsnorm(to, x.x, x.weight, activations_.normed.view(), {.width = x.width, .n_rows = x.n_rows, .eps = x.eps});
+        record_rmsnorm(to, {.x = x.x, .weight = x.weight, .y = activations_.normed.view()}, {.width = x.width, .n_rows = x.n_rows, .eps = x.eps});
         to.cmd.barrier();
         return record_linear(to, pass, weight, activations_.normed, y, y_stride, false);
     }
@@ -136,7 +136,12 @@ void LlamaModel::record_attention_input(Recorder& to, const Pass& pass, uint32_t
     const Activations& a = activations_;
     const LlamaLayer& layer = weights_.layers[i];
     const AttentionShape shape = cache_->attention_shape();
-    const QkvBuffers b = {a.qkv.view(), pass.rows, rope_table_.view(), cache_->page_table(), cache_->k(i), cache_->v(i)};
+    const ops::RopeAppend::Bindings b = {.qkv = a.qkv.view(),
+                                         .rows = pass.rows,
+                                         .table = rope_table_.view(),
+                                         .pages = cache_->page_table(),
+                                         .k_cache = cache_->k(i),
+                                         .v_cache = cache_->v(i)};
     NormedRows x = normed(pass, layer.attention_norm);
     if (pass.by_rows(to)) x = record_norm(to, layer.qkv.parts, x);
     to.cmd.stage(Region::qkv);
@@ -150,26 +155,28 @@ void LlamaModel::record_attention_input(Recorder& to, const Pass& pass, uint32_t
     }
     record_normed_linear(to, pass, layer.qkv, x, a.qkv, (shape.n_heads + 2 * shape.n_kv_heads) * shape.head_dim);
     to.cmd.stage(Region::rope_append);
-    record_rope_append(to, shape, b.qkv, b.rows, b.table, b.pages, b.k, b.v, pass.n_rows);
+    record_rope_append(to, shape, b, pass.n_rows);
     to.cmd.barrier();
 }
 
 void LlamaModel::record_attention_output(Recorder& to, const Pass& pass, uint32_t i) const {
     const Activations& a = activations_;
     const AttentionShape shape = cache_->attention_shape();
-    const CombineBuffers combine = {a.attended.view(), a.splits_done.view()};
+    const AttentionBuffers buffers = {.qkv = a.qkv.view(),
+                                      .pages = cache_->page_table(),
+                                      .k_cache = cache_->k(i),
+                                      .v_cache = cache_->v(i),
+                                      .partials = a.partials.view()};
+    const CombineBuffers combine = {.y = a.attended.view(), .done = a.splits_done.view()};
     const bool combines = pass.by_rows(to) && to.tuning().attention_combines;
-    const AttentionRows rows = {pass.rows, pass.counts, pass.n_rows, pass.rows_per_slot};
+    const AttentionRows rows = {.rows = pass.rows, .counts = pass.counts, .n_rows = pass.n_rows, .rows_per_slot = pass.rows_per_slot};
     to.cmd.stage(Region::attention);
-    if (pass.by_rows(to))
-        record_attention(to, shape, a.qkv.view(), rows, cache_->page_table(), cache_->k(i), cache_->v(i), a.partials.view(), max_splits_,
-                         combines ? &combine : nullptr);
-    else
-        record_prompt_attention(to, shape, a.qkv.view(), rows, cache_->page_table(), cache_->k(i), cache_->v(i), a.partials.view(), max_splits_);
+    if (pass.by_rows(to)) record_attention(to, shape, buffers, rows, max_splits_, combines ? &combine : nullptr);
+    else record_prompt_attention(to, shape, buffers, rows, max_splits_);
     to.cmd.barrier();
     if (combines) return;
     to.cmd.stage(Region::combine);
-    record_combine(to, shape, a.partials.view(), pass.rows, a.attended.view(), max_splits_, pass.n_rows);
+    record_combine(to, shape, {.partials = a.partials.view(), .rows = pass.rows, .y = a.attended.view()}, max_splits_, pass.n_rows);
     to.cmd.barrier();
 }
 

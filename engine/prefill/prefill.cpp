@@ -9,7 +9,8 @@ namespace auspex {
 Pass record_replay_pass(Recorder& to, const LlamaModel& model, const ReplayBuffers& buffers, uint32_t n_rows, PassKind kind,
                         uint32_t rows_per_slot, uint32_t history_stride, uint32_t slice_layers) {
     const AttentionShape shape = model.cache().attention_shape();
-    record_replay_rows(to, buffers.list, buffers.history, buffers.rows, buffers.counts, n_rows, history_stride, model.config().n_kv_heads,
+    record_replay_rows(to, {.list = buffers.list, .history = buffers.history, .rows = buffers.rows, .counts = buffers.counts}, n_rows, history_stride,
+                       model.config().n_kv_heads,
                        kind == PassKind::prompt ? prompt_tile_rows(to.tuning(), shape, rows_per_slot) : attention_tile_rows(to.tuning(), rows_per_slot));
     to.cmd.barrier();
     return {.rows = buffers.rows, .counts = buffers.counts, .n_rows = n_rows, .kind = kind, .rows_per_slot = rows_per_slot, .slice_layers = slice_layers};

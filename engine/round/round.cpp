@@ -57,8 +57,14 @@ void record_round(Recorder& to, const RoundPass& round) {
 void record_commands(Recorder& to, const RoundModels& models, const RoundBuffers& b, const TurnBuffers& turn) {
     const KvCache& target = models.target.cache();
     const KvCache& draft = models.draft ? models.draft->cache() : target;
-    record_apply_commands(to, {turn.count.view(), turn.commands.view(), b.state.view(), b.history.view(), target.page_table(), draft.page_table(),
-                               b.biases.view()},
+    record_apply_commands(to,
+                          {.n_commands = turn.count.view(),
+                           .commands = turn.commands.view(),
+                           .state = b.state.view(),
+                           .history = b.history.view(),
+                           .target_pages = target.page_table(),
+                           .draft_pages = draft.page_table(),
+                           .biases = b.biases.view()},
                           turn.max_commands, b.history_stride, target.pages_per_slot(), draft.pages_per_slot());
     to.cmd.barrier();
 }

@@ -31,7 +31,12 @@ BufferView RoundPass::draft_rows(uint32_t node) const {
 
 BufferView RoundPass::record_transforms(Recorder& to, BufferView logits, const VocabShape& shape) const {
     const RoundBuffers& b = buffers;
-    const TransformBuffers with = {b.state.view(), b.history.view(), b.target_rows.view(), b.biases.view(), b.truncate_scratch.view(), b.cuts.view()};
+    const TransformBuffers with = {.state = b.state.view(),
+                                   .history = b.history.view(),
+                                   .target_rows = b.target_rows.view(),
+                                   .biases = b.biases.view(),
+                                   .scratch = b.truncate_scratch.view(),
+                                   .cuts = b.cuts.view()};
     return auspex::record_transforms(to, logits, with, shape, {form.edits_logits, form.truncation, b.history_stride});
 }
 

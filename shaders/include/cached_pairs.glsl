@@ -20,14 +20,14 @@ vec2 code_pair(uint word, uint upper) {
 
 // LOAD_…: the pairs that `lane` owns of the head that begins at `element` of a cache, k or v.
 #ifdef WIDE
-TEXEL_VECS(kTexelVecs + kAttentionK, k_texels)
-TEXEL_VECS(kTexelVecs + kAttentionV, v_texels)
+TEXEL_VECS(kTexelVecs + kAttentionK, k_cache_texels)
+TEXEL_VECS(kTexelVecs + kAttentionV, v_cache_texels)
 #define FETCH_TWO(buf, texels, i)                                                                                      \
     (TEXELS != 0u ? imageLoad(texels, int(i)) : wide_uvec4(u64vec2(buf[2u * (i)], buf[2u * (i) + 1u])))
-uvec4 k_vec(uint at) { return FETCH_TWO(k_cache, k_texels, at); }
-uvec4 v_vec(uint at) { return FETCH_TWO(v_cache, v_texels, at); }
-uvec2 k_pair(uint at) { return FETCH_PAIR(k_cache, k_texels, at); }
-uvec2 v_pair(uint at) { return FETCH_PAIR(v_cache, v_texels, at); }
+uvec4 k_vec(uint at) { return FETCH_TWO(k_cache, k_cache_texels, at); }
+uvec4 v_vec(uint at) { return FETCH_TWO(v_cache, v_cache_texels, at); }
+uvec2 k_pair(uint at) { return FETCH_PAIR(k_cache, k_cache_texels, at); }
+uvec2 v_pair(uint at) { return FETCH_PAIR(v_cache, v_cache_texels, at); }
 #define LOAD_PAIRS(cache, element, pairs, at) /* 2, 4 or 8 of them, all in the head */                                 \
     if (CACHE_TYPE == kCacheF32) {                                                                                     \
         [[unroll]] for (uint i = 0u; i < PAIRS; i += 2u) {                                                             \

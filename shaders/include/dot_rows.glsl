@@ -77,7 +77,7 @@
     }
     [[unroll]] for (int r = 0; r < ROWS; ++r) {
         float scale = PREPARED == 0u ? norm_scale(squares[r], args.norm_width, args.norm_eps)
-                                     : prepared_scales[min(row0 + r, args.n_rows - 1u)];
+                                     : norm_scales[min(row0 + r, args.n_rows - 1u)];
         [[unroll]] for (int o = 0; o < kHeld; ++o) {
             precise float scaled = acc[o * ROWS + r] * scale;
             acc[o * ROWS + r] = scaled;

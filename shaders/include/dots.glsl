@@ -37,10 +37,10 @@ TEXEL_VECS(kTexelVecs + kMatvecX, x_texels)
 vec4 x_vec(uint at) { return uintBitsToFloat(FETCH_VEC(x, x_texels, at)); }
 #ifdef NORM
 #include "include/norm_scale.glsl"
-layout(std430, binding = kMatvecNorm) readonly buffer Norm { WIDE_VEC norm_weight[]; };
+layout(std430, binding = kMatvecNorm) readonly buffer Norm { WIDE_VEC norm[]; };
 TEXEL_VECS(kTexelVecs + kMatvecNorm, norm_texels)
-layout(std430, binding = kMatvecNorm) readonly buffer Scales { float prepared_scales[]; };
-vec4 norm_vec(uint at) { return uintBitsToFloat(FETCH_VEC(norm_weight, norm_texels, at)); }
+layout(std430, binding = kMatvecNorm) readonly buffer Scales { float norm_scales[]; };
+vec4 norm_vec(uint at) { return uintBitsToFloat(FETCH_VEC(norm, norm_texels, at)); }
 #endif
 
 // Outputs that a lane holds after the reduction.

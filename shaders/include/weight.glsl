@@ -56,9 +56,9 @@ const uint kZeroCode = ZERO_CODE(FORMAT);
 
 layout(std430, binding = WEIGHT_BINDING) readonly buffer WeightPairs { WIDE_PAIR weight_pairs[]; }; // the same bytes
 layout(std430, binding = WEIGHT_BINDING) readonly buffer WeightWords { uint weight_words[]; };      // the same bytes
-TEXEL_WORDS(kTexelWords + WEIGHT_BINDING, word_texels)
+TEXEL_WORDS(kTexelWords + WEIGHT_BINDING, weight_word_texels)
 uvec2 weight_pair(uint at) { return FETCH_PAIR(weight_pairs, weight_texels, at); }
-uint weight_word(uint at) { return FETCH_WORD(weight_words, word_texels, at); }
+uint weight_word(uint at) { return FETCH_WORD(weight_words, weight_word_texels, at); }
 
 struct RawStep {
     uvec4 low, more_low; // more_low: 8-bit codes

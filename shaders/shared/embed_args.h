@@ -4,9 +4,9 @@
 #include "row.h"
 SHARED_BEGIN
 
-SHARED_CONST uint kEmbedTable = 0u; // (n_table_rows) rows of shared/weight_format.h
-SHARED_CONST uint kEmbedRows = 1u;  // (n_rows) Row
-SHARED_CONST uint kEmbedX = 2u;     // (n_rows, x_stride) f32
+SHARED_CONST uint kEmbedWeight = 0u; // (n_table_rows) rows of shared/weight_format.h
+SHARED_CONST uint kEmbedRows = 1u;   // (n_rows) Row
+SHARED_CONST uint kEmbedX = 2u;      // (n_rows, x_stride) f32
 
 struct EmbedArgs {
     uint n_rows;

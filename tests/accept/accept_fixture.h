@@ -62,9 +62,9 @@ class AcceptFixture : public GpuTest {
             record_pick(to, draft_partials.view(), draft_choices.view(), n_draft, in.vocab);
             to.cmd.barrier();
             record_accept(to,
-                          {target_logits.view(), draft_logits.view(), target_choices.view(), draft_choices.view(),
-                           state.view(), history.view(), slots.view(), row_buffer.view(), plans.view(), race.view(),
-                           records.view()},
+                          {.target_logits = target_logits.view(), .draft_logits = draft_logits.view(), .target_choices = target_choices.view(),
+                           .draft_choices = draft_choices.view(), .state = state.view(), .history = history.view(), .round_slots = slots.view(),
+                           .target_rows = row_buffer.view(), .plans = plans.view(), .race_partials = race.view(), .records = records.view()},
                           {n, in.draft_len, in.vocab, in.vocab, in.history_stride});
         });
         return {read<gpu::SlotState>(state, n), read<gpu::RoundRecord>(records, n),

@@ -189,8 +189,9 @@ class Candidates : public GpuTest {
             }
             run(library, [&](Recorder& to) {
                 record_accept_candidates(to,
-                                         {target.view(), draft.view(), target_choices.view(), draft_choices.view(),
-                                          state.view(), entries.view(), list.view(), outcomes.view()},
+                                         {.target_logits = target.view(), .draft_logits = draft.view(), .target_choices = target_choices.view(),
+                                          .draft_choices = draft_choices.view(), .state = state.view(), .entries = entries.view(),
+                                          .candidates = list.view(), .outcomes = outcomes.view()},
                                          batch, c.vocab, c.draft_vocab());
             });
             const auto* found = reinterpret_cast<const gpu::CandidateOutcome*>(outcomes.mapped());
@@ -362,8 +363,9 @@ TEST_F(OneCandidate, is_an_ordinary_round) {
         record_pick(to, draft_partials.view(), draft_choices.view(), kBatch, kVocab);
         to.cmd.barrier();
         record_accept_candidates(to,
-                                 {target.view(), draft.view(), target_choices.view(), draft_choices.view(), state.view(),
-                                  entry_buffer.view(), list_buffer.view(), outcomes.view()},
+                                 {.target_logits = target.view(), .draft_logits = draft.view(), .target_choices = target_choices.view(),
+                                  .draft_choices = draft_choices.view(), .state = state.view(), .entries = entry_buffer.view(),
+                                  .candidates = list_buffer.view(), .outcomes = outcomes.view()},
                                  kBatch, kVocab, kVocab);
     });
     const auto found = read<gpu::CandidateOutcome>(outcomes, kBatch);

@@ -72,7 +72,8 @@ class FullVocabulary : public GpuTest {
                 record_vocab_partials(to, values.view(), state.view(), partials.view(),
                                       {.vocab = kVocab, .n_rows = kBatch, .rows = rows.view(), .logits_step = 0, .of_draft = true});
                 to.cmd.barrier();
-                record_pick_draft(to, partials.view(), {choices.view(), target_rows.view(), draft_rows.view(), round_slots.view()}, kVocab,
+                record_pick_draft(to, partials.view(), {.choices = choices.view(), .target_rows = target_rows.view(),
+                                                        .draft_rows = draft_rows.view(), .round_slots = round_slots.view()}, kVocab,
                                   kBatch, 0, 1);
             });
             for (const gpu::VocabChoice& choice : read<gpu::VocabChoice>(choices, kBatch))
@@ -112,9 +113,9 @@ class FullVocabulary : public GpuTest {
             seed(state, kBatch, round);
             run([&](Recorder& to) {
                 record_accept(to,
-                              {values.view(), nothing.view(), choices.view(), nothing.view(), state.view(),
-                               history.view(), round_slots.view(), target_rows.view(), plans.view(), race.view(),
-                               records.view()},
+                              {.target_logits = values.view(), .draft_logits = nothing.view(), .target_choices = choices.view(),
+                               .draft_choices = nothing.view(), .state = state.view(), .history = history.view(), .round_slots = round_slots.view(),
+                               .target_rows = target_rows.view(), .plans = plans.view(), .race_partials = race.view(), .records = records.view()},
                               {kBatch, 0, kVocab, kVocab, 1});
             });
             for (const gpu::RoundRecord& record : read<gpu::RoundRecord>(records, kBatch))

@@ -17,16 +17,15 @@ class Noise : public GpuTest {
                  std::array<uint32_t, 2> key) {
         const std::array<uint32_t, 4> constants{static_cast<uint32_t>(words.size()),
                                                 static_cast<uint32_t>(counters.size() / 4), key[0], key[1]};
-        auto kernel = Kernel::create(
-            device(), {"exponential_probe", test_shader("exponential_probe"), 4, 4, constants, 0}, VK_NULL_HANDLE);
+        auto kernel = make_test_kernel<ops::ExponentialProbe>(device(), constants);
         EXPECT_TRUE(kernel.ok()) << kernel.status().message();
         if (!kernel.ok()) return {};
         const Buffer in = upload(words), out = output<float>(2 * words.size());
         const Buffer counter_buffer = upload(counters), blocks = output<uint32_t>(counters.size());
         run([&](Recorder& to) {
             const uint32_t groups = (std::max(constants[0], constants[1]) + 63) / 64;
-            to.cmd.dispatch(kernel.value(), {groups, 1, 1}, uint32_t{0},
-                            {in.view(), out.view(), counter_buffer.view(), blocks.view()});
+            to.cmd.dispatch(KernelOf<ops::ExponentialProbe>{&kernel.value()}, {groups, 1, 1}, {},
+                            {.words = in.view(), .results = out.view(), .counters = counter_buffer.view(), .blocks = blocks.view()});
         });
         return {floats(out, 2 * words.size()), read<uint32_t>(blocks, counters.size())};
     }

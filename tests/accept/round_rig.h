@@ -184,27 +184,28 @@ class RoundTest : public GpuTest {
         return rig;
     }
 
-    // constants: of the shader; what a row finds in a table by its slot and token
-    void record_table(Recorder& to, Rig& rig, const char* shader, const Buffer& tables, const Buffer& rows,
-                      const Buffer& found, const std::vector<uint32_t>& constants) {
+    // n: results; constants: of the shader. What a row finds in a table by its slot and token.
+    template <typename Op>
+    void record_table(Recorder& to, Rig& rig, uint32_t n, const std::vector<uint32_t>& constants, const typename Op::Bindings& buffers) {
         std::unique_ptr<Kernel>& kernel = rig.tables[constants];
         if (!kernel) {
-            auto made = Kernel::create(device(), {shader, test_shader(shader), 3, 4, constants, 0}, VK_NULL_HANDLE);
+            auto made = make_test_kernel<Op>(device(), constants);
             ASSERT_TRUE(made.ok()) << made.status().message();
             kernel = std::make_unique<Kernel>(std::move(made).value());
         }
-        const uint32_t n = constants.size() == 8 ? constants[0] * constants[1] : constants[0];
-        to.cmd.dispatch(*kernel, {(n + 63) / 64, 1, 1}, uint32_t{0}, {tables.view(), rows.view(), found.view()});
+        to.cmd.dispatch(KernelOf<Op>{kernel.get()}, {(n + 63) / 64, 1, 1}, {}, buffers);
         to.cmd.barrier();
     }
     void record_logits(Recorder& to, Rig& rig, const Buffer& tables, uint32_t width, const Buffer& rows, const Buffer& logits,
                        const std::array<uint32_t, 5>& c) {
-        record_table(to, rig, "table_logits", tables, rows, logits, {c[0], width, rig.n_cases, c[1], c[2], c[3], c[4], rig.vocab});
+        record_table<ops::TableLogits>(to, rig, c[0] * width, {c[0], width, rig.n_cases, c[1], c[2], c[3], c[4], rig.vocab},
+                                       {.tables = tables.view(), .rows = rows.view(), .logits = logits.view()});
     }
     BufferView record_cuts(Recorder& to, Rig& rig, const Buffer& tables, const Buffer& rows, const Buffer& cuts,
                            const std::array<uint32_t, 3>& c) {
         if (!tables) return {};
-        record_table(to, rig, "table_cuts", tables, rows, cuts, {c[0], rig.vocab, rig.n_cases, c[1], c[2]});
+        record_table<ops::TableCuts>(to, rig, c[0], {c[0], rig.vocab, rig.n_cases, c[1], c[2]},
+                                     {.tables = tables.view(), .rows = rows.view(), .cuts = cuts.view()});
         return cuts.view();
     }
 
@@ -212,8 +213,8 @@ class RoundTest : public GpuTest {
     void record_round(Recorder& to, Rig& rig, uint32_t draft_len, const Buffer& records) {
         const uint32_t batch = rig.batch, vocab = rig.vocab, draft_vocab = rig.draft_vocab, n_target = batch * (draft_len + 1);
         record_rows(to,
-                    {rig.batch_list.view(), rig.state.view(), rig.history.view(), rig.round_slots.view(),
-                     rig.target_rows.view(), rig.draft_rows.view(), rig.counts.view()},
+                    {.batch = rig.batch_list.view(), .state = rig.state.view(), .history = rig.history.view(), .round_slots = rig.round_slots.view(),
+                     .target_rows = rig.target_rows.view(), .draft_rows = rig.draft_rows.view(), .counts = rig.counts.view()},
                     {batch, draft_len, kHistory, 1, 1, true, kHistory});
         to.cmd.barrier();
         for (uint32_t step = 0; step < draft_len; ++step) {
@@ -226,8 +227,8 @@ class RoundTest : public GpuTest {
                                    .first_logits = step, .logits_step = draft_len, .of_draft = true, .cuts = cuts});
             to.cmd.barrier();
             record_pick_draft(to, rig.partials.view(),
-                              {rig.draft_choices.view(), rig.target_rows.view(), rig.draft_rows.view(),
-                               rig.round_slots.view(), cuts},
+                              {.choices = rig.draft_choices.view(), .target_rows = rig.target_rows.view(), .draft_rows = rig.draft_rows.view(),
+                               .round_slots = rig.round_slots.view(), .cuts = cuts},
                               draft_vocab, batch, step, draft_len);
             to.cmd.barrier();
         }
@@ -239,9 +240,10 @@ class RoundTest : public GpuTest {
         record_pick(to, rig.partials.view(), rig.target_choices.view(), n_target, vocab, cuts);
         to.cmd.barrier();
         record_accept(to,
-                      {rig.target_logits.view(), rig.draft_logits.view(), rig.target_choices.view(),
-                       rig.draft_choices.view(), rig.state.view(), rig.history.view(), rig.round_slots.view(),
-                       rig.target_rows.view(), rig.plans.view(), rig.race.view(), records.view()},
+                      {.target_logits = rig.target_logits.view(), .draft_logits = rig.draft_logits.view(),
+                       .target_choices = rig.target_choices.view(), .draft_choices = rig.draft_choices.view(), .state = rig.state.view(),
+                       .history = rig.history.view(), .round_slots = rig.round_slots.view(), .target_rows = rig.target_rows.view(),
+                       .plans = rig.plans.view(), .race_partials = rig.race.view(), .records = records.view()},
                       {batch, draft_len, vocab, draft_vocab, kHistory});
         to.cmd.barrier();
     }

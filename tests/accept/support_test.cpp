@@ -81,10 +81,12 @@ class Support : public GpuTest {
         run(library, [&](Recorder& to) { // cuts and sums of the target do not depend on the seed
             for (uint32_t step = 0; step < kDraftLen; ++step) {
                 draft_cuts.push_back(output<gpu::Cut>(kBatch));
-                record_truncate(to, {draft_logits.view(), state.view(), scratch.view(), draft_cuts[step].view()}, draft_shape(step), {true, true, true});
+                record_truncate(to, {.logits = draft_logits.view(), .state = state.view(), .scratch = scratch.view(),
+                                     .cuts = draft_cuts[step].view()}, draft_shape(step), {true, true, true});
                 to.cmd.barrier();
             }
-            record_truncate(to, {target_logits.view(), state.view(), scratch.view(), target_cuts.view()}, target_shape, {true, true, true});
+            record_truncate(to, {.logits = target_logits.view(), .state = state.view(), .scratch = scratch.view(), .cuts = target_cuts.view()},
+                            target_shape, {true, true, true});
             to.cmd.barrier();
             target_shape.cuts = target_cuts.view();
             record_vocab_partials(to, target_logits.view(), state.view(), partials.view(), target_shape);
@@ -101,11 +103,15 @@ class Support : public GpuTest {
             shape.cuts = draft_cuts[step].view();
             record_vocab_partials(to, draft_logits.view(), state.view(), partials.view(), shape);
             to.cmd.barrier();
-            record_pick_draft(to, partials.view(), {draft_choices.view(), target_rows.view(), draft_rows.view(), slots.view(), shape.cuts}, kVocab, kBatch, step, kDraftLen);
+            record_pick_draft(to, partials.view(),
+                              {.choices = draft_choices.view(), .target_rows = target_rows.view(), .draft_rows = draft_rows.view(),
+                               .round_slots = slots.view(), .cuts = shape.cuts},
+                              kVocab, kBatch, step, kDraftLen);
             to.cmd.barrier();
         }
-        record_accept(to, {target_logits.view(), draft_logits.view(), target_choices.view(), draft_choices.view(), state.view(), history.view(), slots.view(),
-                           target_rows.view(), plans.view(), race.view(), records.view()},
+        record_accept(to, {.target_logits = target_logits.view(), .draft_logits = draft_logits.view(), .target_choices = target_choices.view(),
+                           .draft_choices = draft_choices.view(), .state = state.view(), .history = history.view(), .round_slots = slots.view(),
+                           .target_rows = target_rows.view(), .plans = plans.view(), .race_partials = race.view(), .records = records.view()},
                       {kBatch, kDraftLen, kVocab, kVocab, 16});
         recording.end_segment();
         EXPECT_TRUE(recording.finish().ok());

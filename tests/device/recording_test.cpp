@@ -1,7 +1,6 @@
 // Recordings: segments, regions and their times, indirect dispatch, copies, and errors that stick.
 #include "gpu_test.h"
 #include "kernels/swiglu.h"
-#include "shared/swiglu_args.h"
 
 #include <cmath>
 
@@ -16,7 +15,7 @@ class RecordingTest : public GpuTest {
         EXPECT_TRUE(made.ok()) << made.status().message();
         return std::move(made).value();
     }
-    const Kernel* swiglu(Recorder& to) { return to.kernel({"swiglu", 2, sizeof(gpu::SwigluArgs), false, {}}); }
+    KernelOf<ops::Swiglu> swiglu(Recorder& to) { return to.kernel<ops::Swiglu>(); }
     static gpu::SwigluArgs args(uint32_t width = kWidth) { return {.n_rows = 1, .width = width, .y_stride = width, .step = 1, .up_offset = width}; }
     std::vector<float> ones() { return std::vector<float>(2 * kWidth, 1.0f); }
 };
@@ -162,7 +161,7 @@ TEST_F(RecordingTest, IndirectCountsComeFromTheBuffer) {
         Buffer a = upload(std::vector<float>(2 * 256, 1.0f)), b = output<float>(256);
         Buffer counts = upload(std::vector<uint32_t>{7, 7, 7, 7, groups, 1, 1, 7});
         run([&](Recorder& to) {
-            to.cmd.dispatch_indirect(*swiglu(to), counts.view(16, 12), args(256), {a.view(), b.view()});
+            to.cmd.dispatch_indirect(swiglu(to), counts.view(16, 12), args(256), {.gate_up = a.view(), .y = b.view()});
         });
         const std::vector<uint32_t> words = read<uint32_t>(b, 256);
         for (uint32_t i = 0; i < 256; ++i) EXPECT_EQ(words[i] == kPoison, i >= 64 * groups) << i;
@@ -191,33 +190,52 @@ TEST_F(RecordingTest, ManyDispatchesTakeManyDescriptorPools) {
     EXPECT_NEAR(floats(b, 1)[0], 1.0f / (1.0f + std::exp(-1.0f)), 1e-5f);
 }
 
+// Ops that are not what swiglu's kernel takes, as no library hands out, and one without a shader.
+struct OneBuffer {
+    using Args = gpu::SwigluArgs;
+    struct Bindings {
+        BufferView only;
+    };
+};
+struct OneWord {
+    using Args = uint32_t;
+    using Bindings = ops::Swiglu::Bindings;
+};
+struct Unbuilt {
+    static constexpr std::string_view kShader = "no_such_kernel";
+    using Args = NoArgs;
+    using Bindings = ops::Swiglu::Bindings;
+};
+
 // ---- errors ---------------------------------------------------------------------------------------------------------------
 
 TEST_F(RecordingTest, TheFirstErrorSticksAndNothingIsRecordedAfterIt) {
     const Buffer a = upload(ones()), b = output<float>(kWidth);
+    const ops::Swiglu::Bindings both = {.gate_up = a.view(), .y = b.view()};
     const uint32_t limit = device().caps.max_groups[0];
     struct Case {
         const char* words;
-        std::function<void(Recorder&, const Kernel&)> record;
+        std::function<void(Recorder&, KernelOf<ops::Swiglu>)> record;
     };
     const std::vector<Case> cases = {
-        {"a grid of ", [&](Recorder& to, const Kernel& k) { to.cmd.dispatch(k, {limit + 1, 1, 1}, args(), {a.view(), b.view()}); }},
-        {"a grid of ", [&](Recorder& to, const Kernel& k) { to.cmd.dispatch(k, {1, limit + 1, 1}, args(), {a.view(), b.view()}); }},
-        {"a grid of ", [&](Recorder& to, const Kernel& k) { to.cmd.dispatch(k, {1, 1, limit + 1}, args(), {a.view(), b.view()}); }},
-        {"takes 2 buffers", [&](Recorder& to, const Kernel& k) { to.cmd.dispatch(k, {1, 1, 1}, args(), {a.view()}); }},
-        {"bytes of arguments", [&](Recorder& to, const Kernel& k) { to.cmd.dispatch(k, {1, 1, 1}, uint32_t{1}, {a.view(), b.view()}); }},
+        {"a grid of ", [&](Recorder& to, KernelOf<ops::Swiglu> k) { to.cmd.dispatch(k, {limit + 1, 1, 1}, args(), both); }},
+        {"a grid of ", [&](Recorder& to, KernelOf<ops::Swiglu> k) { to.cmd.dispatch(k, {1, limit + 1, 1}, args(), both); }},
+        {"a grid of ", [&](Recorder& to, KernelOf<ops::Swiglu> k) { to.cmd.dispatch(k, {1, 1, limit + 1}, args(), both); }},
+        {"takes 2 buffers", [&](Recorder& to, KernelOf<ops::Swiglu> k) { to.cmd.dispatch(KernelOf<OneBuffer>{k.kernel}, {1, 1, 1}, args(), {.only = a.view()}); }},
+        {"bytes of arguments", [&](Recorder& to, KernelOf<ops::Swiglu> k) { to.cmd.dispatch(KernelOf<OneWord>{k.kernel}, {1, 1, 1}, 1, both); }},
+        {"no buffer at slot 1", [&](Recorder& to, KernelOf<ops::Swiglu> k) { to.cmd.dispatch(k, {1, 1, 1}, args(), {.gate_up = a.view(), .y = {}}); }},
         {"above the device's range",
-         [&](Recorder& to, const Kernel& k) {
+         [&](Recorder& to, KernelOf<ops::Swiglu> k) {
              BufferView wide = a.view();
              wide.size = device().caps.max_storage_buffer_range + 4;
-             to.cmd.dispatch(k, {1, 1, 1}, args(), {wide, b.view()});
+             to.cmd.dispatch(k, {1, 1, 1}, args(), {.gate_up = wide, .y = b.view()});
          }},
     };
     for (const Case& one : cases) {
         std::unique_ptr<Recording> recording = new_recording(1);
         Recorder to{*recording, kernels()};
         recording->begin_segment("segment");
-        one.record(to, *swiglu(to));
+        one.record(to, swiglu(to));
         EXPECT_FALSE(recording->ok()) << one.words;
         const std::string message = recording->finish().message();
         EXPECT_NE(message.find(one.words), std::string::npos) << message;
@@ -242,7 +260,7 @@ TEST_F(RecordingTest, UnknownKernelsAreNamed) {
     std::unique_ptr<Recording> recording = new_recording();
     Recorder to{*recording, kernels()};
     recording->begin_segment("segment");
-    EXPECT_EQ(to.kernel({"no_such_kernel", 1, 4, false, {}}), nullptr);
+    EXPECT_FALSE(to.kernel<Unbuilt>());
     EXPECT_NE(recording->finish().message().find("no_such_kernel"), std::string::npos);
 }
 

@@ -21,8 +21,8 @@ class ApplyCommands : public GpuTest {
             targets.push_back(output<uint32_t>(w));
         run([&](Recorder& to) {
             record_apply_commands(
-                to, {n.view(), list.view(), targets[0].view(), targets[1].view(), targets[2].view(), targets[3].view(),
-                     targets[4].view()},
+                to, {.n_commands = n.view(), .commands = list.view(), .state = targets[0].view(), .history = targets[1].view(),
+                     .target_pages = targets[2].view(), .draft_pages = targets[3].view(), .biases = targets[4].view()},
                 max_commands, kHistory, kPages, kDraftPages);
         });
         std::vector<std::vector<uint32_t>> out;

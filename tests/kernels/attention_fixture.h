@@ -43,26 +43,28 @@ class AttentionTest : public CacheTest {
                      y = output<float>(y_size + 1);
         const Buffer partials =
             output<float>(size_t{n_rows} * cache.shape.n_heads * max_splits * (cache.shape.head_dim + 2));
-        const AttentionRows at = {row_buffer.view(), count_buffer.view(), n_rows, rows_per_slot};
+        const AttentionBuffers buffers = {.qkv = q.view(),
+                                          .pages = cache.page_buffer.view(),
+                                          .k_cache = cache.k.view(),
+                                          .v_cache = cache.v.view(),
+                                          .partials = partials.view()};
+        const AttentionRows at = {.rows = row_buffer.view(), .counts = count_buffer.view(), .n_rows = n_rows, .rows_per_slot = rows_per_slot};
         run(library, [&](Recorder& to) {
             if (prompt_)
-                record_prompt_attention(to, cache.shape, q.view(), at, cache.page_buffer.view(), cache.k.view(), cache.v.view(),
-                                        partials.view(), max_splits);
+                record_prompt_attention(to, cache.shape, buffers, at, max_splits);
             else
-                record_attention(to, cache.shape, q.view(), at, cache.page_buffer.view(), cache.k.view(), cache.v.view(),
-                                 partials.view(), max_splits);
+                record_attention(to, cache.shape, buffers, at, max_splits);
             to.cmd.barrier();
-            record_combine(to, cache.shape, partials.view(), row_buffer.view(), y.view(), max_splits, n_rows);
+            record_combine(to, cache.shape, {.partials = partials.view(), .rows = row_buffer.view(), .y = y.view()}, max_splits, n_rows);
         });
         const std::vector<float> apart = floats(y, y_size);
         if (prompt_) return apart;
 
         // Joined by the last to be done: the same bits, nothing where no row lives, and counters ready for the next pass.
         const Buffer joined = output<float>(y_size + 1), done = upload(std::vector<uint32_t>(n_rows * cache.shape.n_kv_heads));
-        const CombineBuffers combine = {joined.view(), done.view()};
+        const CombineBuffers combine = {.y = joined.view(), .done = done.view()};
         run(library, [&](Recorder& to) {
-            record_attention(to, cache.shape, q.view(), at, cache.page_buffer.view(), cache.k.view(), cache.v.view(), partials.view(),
-                             max_splits, &combine);
+            record_attention(to, cache.shape, buffers, at, max_splits, &combine);
         });
         const size_t width = size_t{cache.shape.n_heads} * cache.shape.head_dim;
         const std::vector<float> by_last = floats(joined, y_size + 1);

@@ -45,7 +45,8 @@ class BestTokensTest : public LinearTest {
                 to.cmd.barrier();
                 return record_pick(to, partials.view(), choices.view(), n, kVocab);
             }
-            n_bests = record_best_tokens(to, head, rows, {bests.view(), state.view(), entries.any_noise(), rows_of_round.view()});
+            n_bests = record_best_tokens(to, head, rows, {.bests = bests.view(), .state = state.view(), .adds_noise = entries.any_noise(),
+                                                          .rows = rows_of_round.view()});
             to.cmd.barrier();
             record_pick_best(to, bests.view(), choices.view(), n, n_bests);
         });

@@ -63,7 +63,8 @@ class EditLogitsTest : public GpuTest {
         const Buffer rows = upload(chain_rows(in.round_slots, in.draft_len, in.tokens));
         if (!shape.rows.buffer) shape.rows = rows.view();
         run(library, [&](Recorder& to) {
-            record_edit_logits(to, {values.view(), state.view(), history.view(), rows.view(), biases.view()}, shape, kStride);
+            record_edit_logits(to, {.logits = values.view(), .state = state.view(), .history = history.view(), .target_rows = rows.view(),
+                                    .biases = biases.view()}, shape, kStride);
         });
         return floats(values, logits.size());
     }

@@ -2,7 +2,6 @@
 #include "gpu_test.h"
 #include "kernels/rmsnorm.h"
 #include "kernels/swiglu.h"
-#include "shared/swiglu_args.h"
 
 namespace auspex {
 namespace {
@@ -23,7 +22,7 @@ class KernelLibraryTest : public GpuTest {
             to.cmd.begin_segment("test");
             record_swiglu(to, x.view(), between.view(), 1, kWidth);
             to.cmd.barrier();
-            record_rmsnorm(to, between.view(), scale.view(), y.view(), {kWidth, 1, 1e-5f, 0, 1});
+            record_rmsnorm(to, {.x = between.view(), .weight = scale.view(), .y = y.view()}, {kWidth, 1, 1e-5f, 0, 1});
             to.cmd.end_segment();
         };
         if (how) {
@@ -41,7 +40,7 @@ class KernelLibraryTest : public GpuTest {
         submit_and_wait(recording);
         return floats(y, kWidth);
     }
-    static KernelId swiglu() { return {"swiglu", 2, sizeof(gpu::SwigluArgs), false, {}}; }
+    static KernelId swiglu() { return kernel_id<ops::Swiglu>(); }
 };
 
 TEST_F(KernelLibraryTest, builds_the_same_side_by_side_and_in_the_background) {

@@ -67,7 +67,8 @@ class Propose : public GpuTest {
         const Buffer counts = upload(asked);
         const Buffer index = output<uint32_t>(searches.size() * (1 + gpu::index_words_for(static_cast<uint32_t>(stride))));
         run([&](Recorder& to) {
-            record_propose(to, {batch.view(), state.view(), tokens.view(), records.view(), counts.view(), index.view()}, static_cast<uint32_t>(stride));
+            record_propose(to, {.batch = batch.view(), .state = state.view(), .history = tokens.view(), .records = records.view(),
+                                .counts = counts.view(), .index = index.view()}, static_cast<uint32_t>(stride));
         });
 
         EXPECT_EQ(read<uint32_t>(tokens, history.size()), history);

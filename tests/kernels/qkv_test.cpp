@@ -49,10 +49,14 @@ class Qkv : public CacheTest, public ::testing::WithParamInterface<HeadCase> {
                 to.cmd.barrier();
             }
             record_qkv(to, weight, member, fused.shape,
-                       {fused_qkv.view(), row_buffer.view(), table.view(), fused.page_buffer.view(), fused.k.view(), fused.v.view()});
+                       {.qkv = fused_qkv.view(), .rows = row_buffer.view(), .table = table.view(), .pages = fused.page_buffer.view(),
+                        .k_cache = fused.k.view(), .v_cache = fused.v.view()});
             record_normed_matvec(to, weight, normed, qkv.view(), width);
             to.cmd.barrier();
-            record_rope_append(to, apart.shape, qkv.view(), row_buffer.view(), table.view(), apart.page_buffer.view(), apart.k.view(), apart.v.view(), n_rows);
+            record_rope_append(to, apart.shape,
+                               {.qkv = qkv.view(), .rows = row_buffer.view(), .table = table.view(), .pages = apart.page_buffer.view(),
+                                .k_cache = apart.k.view(), .v_cache = apart.v.view()},
+                               n_rows);
         });
         const std::vector<float> found = floats(fused_qkv, size_t{n_rows} * width), expected = floats(qkv, size_t{n_rows} * width);
         for (uint32_t r = 0; r < n_rows; ++r) {

@@ -19,7 +19,7 @@ class Rmsnorm : public GpuTestWith<Variant> {
         const Buffer from = upload(x), scale = upload(weight),
                      to = output<float>(size_t{n_rows + 1} * padded_width(width));
         run(kernels(GetParam()), [&](Recorder& recorder) {
-            record_rmsnorm(recorder, from.view(), scale.view(), to.view(), {width, n_rows, kEps, first, step});
+            record_rmsnorm(recorder, {.x = from.view(), .weight = scale.view(), .y = to.view()}, {width, n_rows, kEps, first, step});
         });
         uint32_t behind = 0;
         std::memcpy(&behind, to.mapped() + size_t{n_rows} * padded_width(width) * 4, 4);
@@ -87,7 +87,7 @@ TEST_F(RmsnormBits, do_not_depend_on_how_lanes_exchange) {
     for (Variant variant : {Variant::native, Variant::shuffles, Variant::shared}) {
         const Buffer y = output<float>(kWidth * kRows);
         run(kernels(variant), [&](Recorder& to) {
-            record_rmsnorm(to, x.view(), weight.view(), y.view(), {kWidth, kRows, kEps});
+            record_rmsnorm(to, {.x = x.view(), .weight = weight.view(), .y = y.view()}, {kWidth, kRows, kEps});
         });
         found.push_back(floats(y, kWidth * kRows));
     }

@@ -1,5 +1,6 @@
 // Rotation and cache append: right values in the right places, and nothing anywhere else.
 #include "kernels/cache_fixture.h"
+#include "kernels/rope_append.h"
 #include "reference/ops.h"
 
 #include <cmath>
@@ -43,8 +44,10 @@ class RopeAppend : public CacheTest, public ::testing::WithParamInterface<HeadCa
         PagedCache& cache = out.cache;
         const Buffer data = upload(qkv), row_buffer = upload(rows), table = upload(rotations(GetParam().head_dim));
         run([&](Recorder& to) {
-            record_rope_append(to, cache.shape, data.view(), row_buffer.view(), table.view(), cache.page_buffer.view(),
-                               cache.k.view(), cache.v.view(), static_cast<uint32_t>(rows.size()));
+            record_rope_append(to, cache.shape,
+                               {.qkv = data.view(), .rows = row_buffer.view(), .table = table.view(), .pages = cache.page_buffer.view(),
+                                .k_cache = cache.k.view(), .v_cache = cache.v.view()},
+                               static_cast<uint32_t>(rows.size()));
         });
         out.qkv = floats(data, qkv.size());
         return out;

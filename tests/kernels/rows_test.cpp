@@ -100,8 +100,8 @@ class Rows : public RowsTest {
         const Buffer draft = output<gpu::Row>(n_draft), counts = output<uint32_t>(gpu::counts_words(n));
         run([&](Recorder& to) {
             record_rows(to,
-                        {batch_buffer.view(), state.view(), history.view(), round_slots.view(), target.view(),
-                         draft.view(), counts.view()},
+                        {.batch = batch_buffer.view(), .state = state.view(), .history = history.view(), .round_slots = round_slots.view(),
+                         .target_rows = target.view(), .draft_rows = draft.view(), .counts = counts.view()},
                         {n, draft_len, kStride, 3, 2, true, kDraftRows});
         });
         return {read<gpu::RoundSlot>(round_slots, n), read<gpu::Row>(target, n_target), read<gpu::Row>(draft, n_draft),
@@ -223,7 +223,8 @@ TEST_F(ReplayRows, name_the_tokens_of_the_history) {
         const Buffer list_buffer = upload(list), history = make_history(4), rows = output<gpu::Row>(n),
                      counts = output<uint32_t>(3);
         run([&](Recorder& to) {
-            record_replay_rows(to, list_buffer.view(), history.view(), rows.view(), counts.view(), n, kStride, 5, n % 2 ? 3 : 1);
+            record_replay_rows(to, {.list = list_buffer.view(), .history = history.view(), .rows = rows.view(), .counts = counts.view()}, n, kStride, 5,
+                               n % 2 ? 3 : 1);
         });
         uint32_t end = 0;
         const std::vector<gpu::Row> made = read<gpu::Row>(rows, n);
@@ -246,7 +247,7 @@ TEST_F(ReplayRows, of_padding_alone_cost_nothing) {
     const Buffer list = upload(std::vector<uint32_t>{gpu::kNoSlot, 9, gpu::kNoSlot, 0}), history = make_history(1);
     const Buffer rows = output<gpu::Row>(2), counts = output<uint32_t>(3);
     run([&](Recorder& to) {
-        record_replay_rows(to, list.view(), history.view(), rows.view(), counts.view(), 2, kStride, 5);
+        record_replay_rows(to, {.list = list.view(), .history = history.view(), .rows = rows.view(), .counts = counts.view()}, 2, kStride, 5);
     });
     EXPECT_EQ(read<uint32_t>(counts, 1)[0], 0u);
     for (const gpu::Row& row : read<gpu::Row>(rows, 2))

@@ -79,11 +79,14 @@ class TextIndex : public GpuTest {
         recording_->begin_segment("round");
         Recorder to{*recording_, library};
         record_accept(to,
-                      {nothing_.view(), nothing_.view(), choices_.view(), nothing_.view(), state_.view(), history_.view(), round_slots_.view(), rows_.view(),
-                       plans_.view(), nothing_.view(), records_.view(), counts_.view(), index_.view()},
+                      {.target_logits = nothing_.view(), .draft_logits = nothing_.view(), .target_choices = choices_.view(),
+                       .draft_choices = nothing_.view(), .state = state_.view(), .history = history_.view(), .round_slots = round_slots_.view(),
+                       .target_rows = rows_.view(), .plans = plans_.view(), .race_partials = nothing_.view(), .records = records_.view(),
+                       .counts = counts_.view(), .index = index_.view()},
                       {.batch = n_slots, .draft_len = kDraftLen, .vocab = 64, .draft_vocab = 0, .history_stride = stride_, .races = false, .index_words = gpu::index_words_for(stride_)});
         to.cmd.barrier();
-        record_propose(to, {batch_.view(), state_.view(), history_.view(), records_.view(), counts_.view(), index_.view()}, stride_);
+        record_propose(to, {.batch = batch_.view(), .state = state_.view(), .history = history_.view(), .records = records_.view(),
+                            .counts = counts_.view(), .index = index_.view()}, stride_);
         recording_->end_segment();
         ASSERT_TRUE(recording_->finish().ok());
     }

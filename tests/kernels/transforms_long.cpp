@@ -67,7 +67,8 @@ class TransformTimes : public GpuTest {
         return *std::min_element(times.begin(), times.end());
     }
     double transforms_ms(const Batch& b, bool edits, Truncation what) {
-        const TransformBuffers buffers = {b.state.view(), b.history.view(), b.target_rows.view(), b.biases.view(), b.scratch.view(), b.cuts.view()};
+        const TransformBuffers buffers = {.state = b.state.view(), .history = b.history.view(), .target_rows = b.target_rows.view(),
+                                          .biases = b.biases.view(), .scratch = b.scratch.view(), .cuts = b.cuts.view()};
         return milliseconds([&](Recorder& to) { record_transforms(to, b.logits.view(), buffers, b.shape, {edits, what, kStride}); });
     }
 };

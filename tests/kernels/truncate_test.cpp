@@ -75,7 +75,8 @@ class TruncateTest : public GpuTest {
         const Buffer logits = upload(in.logits), state = upload(in.state), rows = upload(chain_rows(in.round_slots, 0));
         if (!shape.rows.buffer) shape.rows = rows.view();
         const Buffer scratch = output<uint32_t>(shape.n_rows * truncate_words(in.vocab) + 4), found = output<gpu::Cut>(shape.n_rows + 1);
-        run(library, [&](Recorder& to) { record_truncate(to, {logits.view(), state.view(), scratch.view(), found.view()}, shape, what); });
+        run(library, [&](Recorder& to) { record_truncate(to, {.logits = logits.view(), .state = state.view(), .scratch = scratch.view(),
+                                                              .cuts = found.view()}, shape, what); });
         EXPECT_EQ(read<uint32_t>(found, 1, 2 * shape.n_rows)[0], kPoison) << "wrote behind its rows";
         EXPECT_EQ(read<uint32_t>(scratch, 1, shape.n_rows * truncate_words(in.vocab))[0], kPoison) << "wrote behind its scratch";
         EXPECT_TRUE(same_bits(floats(logits, in.logits.size()), in.logits));

@@ -194,7 +194,8 @@ TEST_F(VocabBits, drafts_reach_the_rows_that_wait_for_them) {
             record_vocab_partials(to, values.view(), state.view(), partials.view(),
                                   {.vocab = kVocab, .n_rows = kBatch, .rows = rows.view(), .first_logits = step, .logits_step = kDraftLen, .of_draft = true});
             to.cmd.barrier();
-            record_pick_draft(to, partials.view(), {choices.view(), target_rows.view(), draft_rows.view(), round_slots.view()}, kVocab,
+            record_pick_draft(to, partials.view(), {.choices = choices.view(), .target_rows = target_rows.view(), .draft_rows = draft_rows.view(),
+                                                    .round_slots = round_slots.view()}, kVocab,
                               kBatch, step, kDraftLen);
         });
         for (uint32_t b = 0; b < kBatch; ++b) {

@@ -89,7 +89,8 @@ class TreeTest : public GpuTest {
         found.logits = rig.pass(rows, PassKind::rows, [&](Recorder& to, BufferView logits, BufferView of) {
             Recorder with = {to.cmd, library};
             VocabShape shape = {.vocab = kVocab, .n_rows = n, .rows = of};
-            shape.cuts = record_transforms(with, logits, {state.view(), history.view(), of, biases.view(), scratch.view(), cuts.view()}, shape,
+            shape.cuts = record_transforms(with, logits, {.state = state.view(), .history = history.view(), .target_rows = of,
+                                                          .biases = biases.view(), .scratch = scratch.view(), .cuts = cuts.view()}, shape,
                                            {.edits_logits = true, .truncation = {.top_k = true}, .history_stride = static_cast<uint32_t>(text.size())});
             record_vocab_partials(with, logits, state.view(), partials.view(), shape);
             with.cmd.barrier();
@@ -195,7 +196,8 @@ TEST_P(Tree, a_chain_given_as_parents_is_the_chain_of_a_round) {
     const Buffer batch = upload(std::vector<uint32_t>{0}), states = upload(std::vector{state}), history = upload(known_), slots = output<gpu::RoundSlot>(1);
     const Buffer made = output<gpu::Row>(kDraftLen + 1), draft = output<gpu::Row>(64), counts = output<uint32_t>(gpu::counts_words(1));
     run([&](Recorder& to) {
-        record_rows(to, {batch.view(), states.view(), history.view(), slots.view(), made.view(), draft.view(), counts.view()}, {1, kDraftLen, kKnown, 1, 1, false, 0});
+        record_rows(to, {.batch = batch.view(), .state = states.view(), .history = history.view(), .round_slots = slots.view(),
+                         .target_rows = made.view(), .draft_rows = draft.view(), .counts = counts.view()}, {1, kDraftLen, kKnown, 1, 1, false, 0});
     });
     const std::vector<gpu::Row> by_round = read<gpu::Row>(made, kDraftLen + 1), by_parents = tree_rows(chain, kKnown - 1);
     EXPECT_EQ(std::memcmp(by_round.data(), by_parents.data(), by_round.size() * sizeof(gpu::Row)), 0);

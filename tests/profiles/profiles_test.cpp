@@ -79,7 +79,7 @@ void make_kernel(Device& device, uint32_t n, uint32_t x, uint32_t n_bindings) {
     desc.name = "sizes";
     desc.spirv = test_shader("sizes");
     desc.constants = constants;
-    desc.n_bindings = n_bindings;
+    desc.layout.n_bindings = n_bindings;
     (void)Kernel::create(device, desc, VK_NULL_HANDLE);
 }
 

@@ -82,8 +82,8 @@ Status Stage::wait() {
 
 void Stage::in_place(Recorder& to) {
     kernels->replace("in_place", test_shader("in_place"));
-    if (const Kernel* kernel = to.kernel({"in_place", 1, sizeof(gpu::SwigluArgs), false, {}}))
-        to.cmd.dispatch(*kernel, {kWidth / 64, 1, 1}, gpu::SwigluArgs{.n_rows = 1, .width = kWidth, .y_stride = kWidth, .step = 1, .up_offset = kWidth}, {a.view()});
+    if (const auto kernel = to.kernel<ops::InPlace>())
+        to.cmd.dispatch(kernel, {kWidth / 64, 1, 1}, {.n_rows = 1, .width = kWidth, .y_stride = kWidth, .step = 1, .up_offset = kWidth}, {.values = a.view()});
 }
 
 Status commit(const std::string& fault) {
@@ -107,9 +107,9 @@ Status commit(const std::string& fault) {
         AUSPEX_TRY(stage.submit([&](Recorder& to) {
             swiglu(to, stage.a, stage.counts);
             if (right) to.cmd.barrier();
-            if (const Kernel* kernel = to.kernel({"swiglu", 2, sizeof(gpu::SwigluArgs), false, {}}))
-                to.cmd.dispatch_indirect(*kernel, stage.counts.view(), gpu::SwigluArgs{.n_rows = 1, .width = kWidth, .y_stride = kWidth, .step = 1, .up_offset = kWidth},
-                                         {stage.a.view(), stage.b.view()});
+            if (const auto kernel = to.kernel<ops::Swiglu>())
+                to.cmd.dispatch_indirect(kernel, stage.counts.view(), {.n_rows = 1, .width = kWidth, .y_stride = kWidth, .step = 1, .up_offset = kWidth},
+                                         {.gate_up = stage.a.view(), .y = stage.b.view()});
         }));
     if (right || fault == "copy_after_dispatch")
         AUSPEX_TRY(stage.submit([&](Recorder& to) {

@@ -303,7 +303,7 @@ Result<double> KnobTimer::norm_ms(const Tuning& tuning) {
 
 Result<double> KnobTimer::vocab_ms(const Tuning& tuning) {
     return least_ms(tuning, [&](Recorder& to) {
-        record_truncate(to, {logits_.shards[0].buffer.view(), state_.view(), scratch_.view(), cut_.view()},
+        record_truncate(to, {.logits = logits_.shards[0].buffer.view(), .state = state_.view(), .scratch = scratch_.view(), .cuts = cut_.view()},
                         {.vocab = request_.vocab, .n_rows = 1, .rows = row_.view()}, {true, true, true});
         to.cmd.barrier();
     });
@@ -313,11 +313,13 @@ Result<double> KnobTimer::attention_ms(const Tuning& tuning) {
     const Attention& a = attention_;
     const uint32_t counts[] = {a.max_splits, a.shape.n_kv_heads, ceil_div(kVerifyRows, attention_tile_rows(tuning, kVerifyRows))};
     AUSPEX_TRY(uploader_->write_and_wait(a.counts, std::as_bytes(std::span(counts))));
-    const CombineBuffers combine = {a.y.view(), a.done.view()};
+    const CombineBuffers combine = {.y = a.y.view(), .done = a.done.view()};
+    const AttentionRows rows = {.rows = a.rows.view(), .counts = a.counts.view(), .n_rows = kVerifyRows, .rows_per_slot = kVerifyRows};
     return least_ms(tuning, [&](Recorder& to) {
         for (const auto& [k, v] : a.caches) {
-            record_attention(to, a.shape, a.qkv.view(), {a.rows.view(), a.counts.view(), kVerifyRows, kVerifyRows}, a.pages.view(), k.view(), v.view(),
-                             a.partials.view(), a.max_splits, tuning.attention_combines ? &combine : nullptr);
+            record_attention(to, a.shape,
+                             {.qkv = a.qkv.view(), .pages = a.pages.view(), .k_cache = k.view(), .v_cache = v.view(), .partials = a.partials.view()}, rows,
+                             a.max_splits, tuning.attention_combines ? &combine : nullptr);
             to.cmd.barrier();
         }
     });
