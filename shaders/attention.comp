@@ -184,7 +184,7 @@ void attend(uint row0, uint first, uint end) {
         uint own_k = own_v;
         float k_scale[BLOCKS];
         float v_scale[BLOCKS];
-        if (CACHE_TYPE == kCacheQ8) { // scales lie behind the codes of a page of K
+        if (CACHE_TYPE == kCacheQ8) { // scales lie after the codes of a page of K
             uint at = first_token * cache_scale_words(kCacheQ8, true, HEAD_DIM);
             own_k += 4u * at;
             at += ((first_token + (1u << args.page_bits)) * cache_element_words(kCacheQ8, HEAD_DIM)) + in_page * BLOCKS;

@@ -43,7 +43,7 @@ void main() {
             for (uint j = 0u; j < 2u; ++j) {
                 uint step = kOctets == 1u ? step0 + 2u * part + j : step0;
                 uint octet = kOctets == 1u ? 0u : 2u * part + j;
-                vec4 a = vec4(0.0), b = vec4(0.0); // behind the row
+                vec4 a = vec4(0.0), b = vec4(0.0); // beyond the row
                 if (step < args.k_steps) octet_weights(load_step(row_begin(min(out0 + o, args.n_out - 1u), args.k_steps), step, args.k_steps), octet, a, b);
                 put_w(4u * (x_of_a(step, octet) - x_of_a(step0, 0u)), o, a);
                 put_w(4u * (x_of_b(step, octet) - x_of_a(step0, 0u)), o, b);

@@ -1,4 +1,4 @@
-// The mat-vec family's member behind an RMSNorm. BESTS 0: sums are written. Else, of a head whose logits nobody needs, only the best
+// The mat-vec family's member after an RMSNorm. BESTS 0: sums are written. Else, of a head whose logits nobody needs, only the best
 // token of a workgroup's outputs for each row: 1, by its logit; 2, in slots with a temperature by logit / T plus coupled Gumbel noise.
 // A constant, because llvmpipe runs through both sides of every branch, and the noise would be a third of a greedy head's time.
 #version 450

@@ -31,7 +31,7 @@ void main() {
     uint best_id = kNoToken;
 #ifdef BEST
     for (uint c = gl_LocalInvocationIndex; c < args.n_chunks; c += 4u * LANES * TEAMS) {
-        BestToken chunks[4]; // on their way together; those behind the last are the last once more
+        BestToken chunks[4]; // on their way together; those after the last are the last once more
         [[unroll]] for (uint i = 0u; i < 4u; ++i) chunks[i] = partials[row * args.n_chunks + min(c + i * LANES * TEAMS, args.n_chunks - 1u)];
         [[unroll]] for (uint i = 0u; i < 4u; ++i) take_better(best, best_id, chunks[i].key, chunks[i].id);
     }

@@ -60,7 +60,7 @@ vec4 load_quad(bool of_k, uint slot, uint kv_head, uint key, uint quad) {
         return of_k ? vec4(unpackHalf2x16(k_cache[at]), unpackHalf2x16(k_cache[at + 1u]))
                     : vec4(unpackHalf2x16(v_cache[at]), unpackHalf2x16(v_cache[at + 1u]));
     }
-    // Scales of both sides lie behind the codes of a page of K.
+    // Scales of both sides lie after the codes of a page of K.
     uint scales = first_token * cache_scale_words(kCacheQ8, true, HEAD_DIM);
     int codes = int(of_k ? k_cache[element / 4u + scales] : v_cache[element / 4u]);
     scales += (first_token + (1u << args.page_bits)) * cache_element_words(kCacheQ8, HEAD_DIM);
@@ -119,7 +119,7 @@ void main() {
             for (uint quad0 = 0u; quad0 < HEAD_QUADS; quad0 += K_QUADS) {
                 for (uint i = id; i < KEYS * K_QUADS; i += THREADS) {
                     uint key = i / K_QUADS, quad = i % K_QUADS;
-                    vec4 k = vec4(0.0); // behind every row's keys
+                    vec4 k = vec4(0.0); // beyond every row's keys
                     if (tile + key < key_end) k = load_quad(true, slot, kv_head, tile + key, quad0 + quad);
                     slab[key * K_QUADS + (quad ^ key % K_QUADS)] = k;
                 }

@@ -61,7 +61,7 @@ void forget_matches() {
     for (uint word = 0u; word < kWords; ++word) matches[word] = 0u;
 }
 
-// The longest match's length << 16 | offset behind it, the latest among equals; 0: not one token matches.
+// The longest match's length << 16 | offset just after it, the latest among equals; 0: not one token matches.
 uint longest_match(uint tail_len, uint limit) {
     uint found = 0u;
     forget_matches();
@@ -87,7 +87,7 @@ uint table_entry(uint offset) {
     }
 }
 
-// The token that is most often behind a match.
+// The token that most often follows a match.
 uint most_frequent() {
     for (uint i = gl_LocalInvocationIndex; i < table_size; i += kThreads) table[i] = 0u;
     barrier();

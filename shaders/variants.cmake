@@ -11,7 +11,7 @@ endforeach()
 auspex_shader(pick.best SOURCE pick.comp DEFINES BEST=1)
 auspex_shader(pick.best.subgroup SOURCE pick.comp DEFINES BEST=1 SUBGROUP=1)
 
-# In rounds behind which texts are searched.
+# In rounds after which texts are searched.
 auspex_shader(accept_commit.searches SOURCE accept_commit.comp OP AcceptCommitSearches DEFINES SEARCHES=1)
 
 # Weights in the block formats of shared/weight_format.h.

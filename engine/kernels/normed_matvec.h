@@ -1,4 +1,4 @@
-// A mat-vec behind an RMSNorm; a member of the row family. As the head it can leave the best tokens instead of logits.
+// A mat-vec after an RMSNorm; a member of the row family. As the head it can leave the best tokens instead of logits.
 #pragma once
 
 #include "kernels/matvec.h"

@@ -105,7 +105,7 @@ Tuning choose_tuning(const DeviceCaps& caps, DType cache_dtype) {
         tuning.vocab_threads = 8; // a barrier costs per subgroup
     } else {
         choose_gpu_sizes(caps, tuning);
-        // A tile of 8 keys is three loads behind each other and twenty exchanges: 16 of them in turn would take longer than a layer's weights.
+        // A tile of 8 keys is three loads one after the other and twenty exchanges: 16 of them in turn would take longer than a layer's weights.
         if (caps.max_shared_memory_bytes >= 32768) tuning.attention_teams = std::bit_floor(std::clamp(caps.max_workgroup_invocations / tuning.lanes, 1u, 8u));
     }
     // Shared memory gives fewer floats than there are multipliers; halves are twice as many.

@@ -82,7 +82,7 @@ Result<Tensor> create_tensor(Device& device, MemoryPool& memory, DType dtype, ui
     const uint64_t limit = std::min(device.caps.max_storage_buffer_range, device.caps.max_allocation_bytes);
     tensor.tiled = tile && fits_tiles(dtype, rows, cols) && kRowsPerTile * row_bytes <= std::min(limit, Uploader::kStagingBytes);
     uint64_t rows_per_shard = std::min<uint64_t>(limit / row_bytes, rows);
-    const uint32_t together = tensor.tiled ? tile_rows : 2; // pairs of rows that belong together stay so
+    const uint32_t together = tensor.tiled ? kRowsPerTile : 2; // pairs of rows that belong together stay so
     if (rows_per_shard > 1 && rows_per_shard < rows) rows_per_shard -= rows_per_shard % together;
     if (rows_per_shard == 0)
         return Status(Code::unsupported, "a weight row of " + std::to_string(row_bytes) + " bytes exceeds the device's storage buffer range of " +
@@ -107,7 +107,7 @@ Status upload_tensor(Uploader& uploader, Tensor& tensor, const Uploader::Fill& r
             continue;
         }
         auto piece = static_cast<uint32_t>(Uploader::kStagingBytes / row_bytes);
-        if (tensor.tiled) piece -= piece % tile_rows;
+        if (tensor.tiled) piece -= piece % kRowsPerTile;
         if (piece == 0) return {Code::unsupported, "a weight row of " + std::to_string(row_bytes) + " bytes exceeds the staging buffer"};
         for (uint32_t row = 0; row < shard.n_rows; row += piece) {
             const uint32_t n = std::min(piece, shard.n_rows - row);

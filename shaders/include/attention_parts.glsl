@@ -1,5 +1,5 @@
 // What is known of a query after some of its keys (its weighed values, their largest score, their weights' sum), and how such parts
-// become one: those of a workgroup's teams, and those of a row's splits. Include after reduce.glsl and cached_pairs.glsl, behind
+// become one: those of a workgroup's teams, and those of a row's splits. Include after reduce.glsl and cached_pairs.glsl, after
 // the buffers of attention.comp.
 
 const uint PART = HEAD_DIM + 2u;
@@ -17,7 +17,7 @@ void write_y(uint r, uint head, uint pair, vec2 weighed, float total) {
 
 uint n_splits_of(uint r) { return rows[r].position / args.split + 1u; }
 
-// Whether this workgroup's split of a row is all there is, and nobody else joins it to others.
+// True if the row has one split: its result can go straight to y.
 bool is_whole(uint r) { return COMBINES != 0u && n_splits_of(r) == 1u; }
 
 // A lane's pair of this workgroup's split: to y where that is whole, else a partial, with the first lane's largest and total.

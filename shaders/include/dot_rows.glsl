@@ -23,7 +23,7 @@
     [[unroll]] for (int r = 0; r < ROWS; ++r) squares[r] = 0.0;
 #endif
     for (uint first_step = lane; first_step < args.k_steps; first_step += LANES * uint(AHEAD)) {
-        uint steps[AHEAD]; // those behind the last take the last, and do not count
+        uint steps[AHEAD]; // those after the last take the last, and do not count
         [[unroll]] for (int i = 0; i < AHEAD; ++i) steps[i] = AHEAD == 1 ? first_step : min(first_step + i * LANES, args.k_steps - 1u);
         WeightStep w[AHEAD * OUTS];
         [[unroll]] for (int i = 0; i < AHEAD; ++i)

@@ -1,7 +1,7 @@
 // Fixed reduction trees over LANES invocations: the same additions in the same order whether they travel by shuffles
 // (subgroup variant; LANES is the pinned subgroup size) or through shared memory. No subgroupAdd: its order is undefined.
 // A workgroup holds one or more teams of LANES invocations. Define LANES and TEAMS before including, and AT_ONCE if SUM_EACH is
-// used: how many values go through shared memory behind one barrier.
+// used: how many values go through shared memory with one barrier.
 
 #ifdef SUBGROUP
 #extension GL_KHR_shader_subgroup_basic : require

@@ -1,9 +1,9 @@
-// propose: what may follow a slot's text, found in that text, for the slots that search. Runs behind accept_commit, for the
+// propose: what may follow a slot's text, found in that text, for the slots that search. Runs after accept_commit, for the
 // next round. Both searches look at a window of the text's last tokens, the last token included, and propose at most
 // min(search_len, kMaxDraftLen) tokens.
 //
 // ngram: the contexts are the text's last ngram_max - 1 … 1 tokens. The longest one that occurs in the window with a token
-//   behind it decides: the token that follows it most often; among equals the one that followed it last. What was predicted
+//   after it decides: the token that follows it most often; among equals the one that followed it last. What was predicted
 //   joins the text (not the window) and the next token is predicted, until nothing is found. match_len: tokens of the first
 //   prediction's context.
 // lookup (Saxena 2023, prompt lookup decoding): the longest suffix of at most ngram_max tokens that occurs earlier in the

@@ -1,5 +1,5 @@
 // random_fill: random weights straight into the device's format (weight_format.h), of mean 0 and the same spread in every
-// format. Codes are random bits; scales are of one size or near it. What lies behind the last element of a row is 0.
+// format. Codes are random bits; scales are of one size or near it. What lies after the last element of a row is 0.
 #ifndef RANDOM_FILL_ARGS_H
 #define RANDOM_FILL_ARGS_H
 #include "shared_types.h"

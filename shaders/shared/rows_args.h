@@ -29,7 +29,7 @@ struct RowsArgs {
     uint target_tile_rows;      // of attention, here with a slot's nodes
     uint draft_first_tile_rows; // … and with two
     uint model_drafts; // 1: the recording has draft passes
-    uint draft_max_rows; // of a slot in the draft's cache: at positions behind them the model drafts nothing
+    uint draft_max_rows; // of a slot in the draft's cache: at positions after them the model drafts nothing
 };
 
 SHARED_END

@@ -114,7 +114,7 @@ TEST_F(AttentionBits, of_several_teams_are_right_and_their_own) {
     }
 }
 
-// Tiles of one row up to all of them: a chain over a split's edge, and behind it another slot's.
+// Tiles of one row up to all of them: a chain over a split's edge, and after it another slot's.
 TEST_F(AttentionBits, do_not_depend_on_how_many_rows_share_what_is_read) {
     for (const HeadCase& c : {HeadCase{2, 2, 64, DType::f16}, HeadCase{3, 2, 32, DType::f32}, HeadCase{1, 2, 64, DType::q8_0}}) {
         const PagedCache cache = filled(c);
@@ -156,7 +156,7 @@ TEST_F(AttentionBits, do_not_depend_on_how_many_query_heads_go_at_once) {
 }
 
 // Two siblings at one position and the child of the second, beside the same keys laid out as a plain chain; the branch
-// begins before a split's edge and goes on behind it, its keys lie in any order, and everything else is poison.
+// begins before a split's edge and goes on after it, its keys lie in any order, and everything else is poison.
 TEST_F(AttentionBits, are_those_of_a_chain_for_every_path_of_a_tree) {
     for (const HeadCase& c : {HeadCase{4, 2, 64, DType::f16}, HeadCase{3, 2, 32, DType::f32},
                               HeadCase{1, 2, 64, DType::q8_0}}) {

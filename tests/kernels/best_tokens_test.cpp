@@ -51,7 +51,7 @@ class BestTokensTest : public LinearTest {
             record_pick_best(to, bests.view(), choices.view(), n, n_bests);
         });
         const size_t words = size_t{2} * n * n_bests, room = size_t{2} * n * ((kVocab + 1) / 2) + 2;
-        EXPECT_EQ(read<uint32_t>(bests, room - words, words), std::vector<uint32_t>(room - words, kPoison)) << "wrote behind its rows";
+        EXPECT_EQ(read<uint32_t>(bests, room - words, words), std::vector<uint32_t>(room - words, kPoison)) << "wrote past its rows";
         return read<gpu::VocabChoice>(choices, n);
     }
 
@@ -94,7 +94,7 @@ TEST_P(BestTokens, give_ties_to_the_lowest_id) {
         SCOPED_TRACE(std::to_string(low) + " and " + std::to_string(high));
         std::vector<float> values = random_floats(size_t{kVocab} * kCols, 1, 0.1f), x = random_floats(kCols, 9);
         Normed in = normed(x, kCols);
-        for (uint32_t i = 0; i < kCols; ++i) // along x behind its norm: far larger than the others
+        for (uint32_t i = 0; i < kCols; ++i) // along x after its norm: far larger than the others
             values[size_t{low} * kCols + i] = values[size_t{high} * kCols + i] = x[i] * in.norm_weights[i];
         Entries entries;
         entries.add(0.0f);

@@ -12,15 +12,15 @@ class GateUp : public LinearTest, public ::testing::WithParamInterface<Variant> 
   protected:
     static constexpr uint32_t kWidth = 37, kStride = 40;
 
-    void expect_bits_of_the_parts(const Tensor& weight, uint32_t n_rows, bool behind_norm = false) {
-        SCOPED_TRACE(std::string(dtype_name(weight.dtype)) + ", " + std::to_string(n_rows) + " rows" + (behind_norm ? " behind a norm" : ""));
+    void expect_bits_of_the_parts(const Tensor& weight, uint32_t n_rows, bool after_norm = false) {
+        SCOPED_TRACE(std::string(dtype_name(weight.dtype)) + ", " + std::to_string(n_rows) + " rows" + (after_norm ? " after a norm" : ""));
         const Normed in = normed(random_floats(size_t{n_rows} * weight.cols, n_rows), weight.cols);
         const Buffer fused = output<float>(n_rows * kStride + 1), gate_up = output<float>(n_rows * 2 * kWidth),
                      apart = output<float>(n_rows * kStride),
                      prenormed = output<float>(n_rows * weight.padded_cols), scales = output<float>(n_rows);
         run(kernels(GetParam()), [&](Recorder& to) {
             NormedRows rows = in.rows;
-            if (behind_norm) {
+            if (after_norm) {
                 rows = record_prenorm(to, weight, in.rows, prenormed.view(), scales.view());
                 to.cmd.barrier();
             }
@@ -34,7 +34,7 @@ class GateUp : public LinearTest, public ::testing::WithParamInterface<Variant> 
             EXPECT_TRUE(same_bits({&found[r * kStride], kWidth}, {&expected[r * kStride], kWidth})) << "row " << r;
             EXPECT_EQ(std::bit_cast<uint32_t>(found[r * kStride + kWidth]), kPoison) << "wrote beside its columns";
         }
-        EXPECT_EQ(std::bit_cast<uint32_t>(found[n_rows * kStride]), kPoison) << "wrote behind its rows";
+        EXPECT_EQ(std::bit_cast<uint32_t>(found[n_rows * kStride]), kPoison) << "wrote past its rows";
     }
 };
 
@@ -42,7 +42,7 @@ TEST_P(GateUp, has_the_bits_of_its_parts) {
     std::vector<float> values = random_floats(size_t{2} * kWidth * 301, 1);
     const Tensor weight = tensor(values, 2 * kWidth, 301, DType::bf16, 20);
     for (uint32_t n_rows : {1u, 2u, 3u, 5u, 8u, 16u, 17u}) expect_bits_of_the_parts(weight, n_rows);
-    expect_bits_of_the_parts(weight, 5, /*behind_norm=*/true);
+    expect_bits_of_the_parts(weight, 5, /*after_norm=*/true);
 }
 TEST_P(GateUp, has_the_bits_of_its_parts_in_other_formats) {
     std::vector<float> values = random_floats(size_t{2} * kWidth * 301, 2);
@@ -50,7 +50,7 @@ TEST_P(GateUp, has_the_bits_of_its_parts_in_other_formats) {
     for (DType dtype : {DType::q8_0, DType::q4_k}) {
         const Tensor weight = quantized_tensor(values, 2 * kWidth, dtype == DType::q8_0 ? 352 : 768, dtype, 3, 30);
         for (uint32_t n_rows : {1u, 4u, 9u}) expect_bits_of_the_parts(weight, n_rows);
-        expect_bits_of_the_parts(weight, 4, /*behind_norm=*/true);
+        expect_bits_of_the_parts(weight, 4, /*after_norm=*/true);
     }
 }
 INSTANTIATE_TEST_SUITE_P(, GateUp, ::testing::Values(Variant::native, Variant::shuffles, Variant::shared, Variant::lanes_16),

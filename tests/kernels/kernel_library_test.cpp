@@ -9,7 +9,7 @@ namespace {
 class KernelLibraryTest : public GpuTest {
   protected:
     static constexpr uint32_t kWidth = 96;
-    // A norm behind a SwiGLU, with what both leave.
+    // A norm after a SwiGLU, with what both leave.
     // how: what builds the kernels; none: recording itself.
     using How = std::function<void(KernelLibrary&, std::span<const KernelId>)>;
     std::vector<float> record_and_run(KernelLibrary& library, const How& how = {}) {

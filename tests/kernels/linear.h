@@ -57,7 +57,7 @@ class LinearTest : public GpuTest {
     const RecordLinear kMatmul = [this](Recorder& to, const Tensor& weight, BufferView x, BufferView y, uint32_t n_rows,
                                         uint32_t y_stride, bool add) {
         if (!matmul_wants_halves(to.tuning())) return record_matmul(to, weight, x, y, n_rows, y_stride, add);
-        halves_ = output<std::byte>((n_rows + 1) * halves_bytes(weight.padded_cols)); // a row of poison behind
+        halves_ = output<std::byte>((n_rows + 1) * halves_bytes(weight.padded_cols)); // a row of poison after them
         record_split_halves(to, x, halves_.view(), n_rows, weight.padded_cols);
         to.cmd.barrier();
         record_matmul(to, weight, halves_.view(), y, n_rows, y_stride, add);
@@ -88,7 +88,7 @@ class LinearTest : public GpuTest {
                 EXPECT_EQ(std::bit_cast<uint32_t>(y[size_t{r} * stride + i]), kPoison) << "wrote beside its columns";
             }
         }
-        EXPECT_EQ(std::bit_cast<uint32_t>(y[size_t{n_rows} * stride]), kPoison) << "wrote behind its rows";
+        EXPECT_EQ(std::bit_cast<uint32_t>(y[size_t{n_rows} * stride]), kPoison) << "wrote past its rows";
         return out;
     }
 

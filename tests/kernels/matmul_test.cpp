@@ -97,7 +97,7 @@ TEST_P(MatmulChunks, are_the_same_whatever_a_subgroup_computes) {
     }
 }
 
-// The last slab of k may lie half behind a row's end, where the next row begins.
+// The last slab of k may lie half beyond a row's end, where the next row begins.
 TEST_P(MatmulChunks, keep_apart_from_the_weights_of_other_outputs) {
     constexpr uint32_t kOut = 5, kCols = 301, kRows = 3;
     for (const DType dtype : {DType::bf16, DType::f16, DType::f32}) {

@@ -1,4 +1,4 @@
-// The norm as a stage of its own: right by itself, and members of the row family behind it have the bits of those that norm by
+// The norm as a stage of its own: right by itself, and members of the row family after it have the bits of those that norm by
 // themselves. (gate_up_test and qkv_test hold those two to it.)
 #include "kernels/prenorm.h"
 #include "kernels/linear.h"
@@ -21,14 +21,14 @@ class Prenorm : public LinearTest, public ::testing::WithParamInterface<Variant>
         SCOPED_TRACE(std::string(dtype_name(weight.dtype)) + ", " + std::to_string(n_rows) + " rows");
         const Normed in = every_second_row(n_rows, weight.cols);
         const Buffer normed = output<float>(size_t{n_rows} * weight.padded_cols), scales = output<float>(n_rows),
-                     behind = output<float>(size_t{n_rows} * weight.rows), within = output<float>(size_t{n_rows} * weight.rows);
+                     after = output<float>(size_t{n_rows} * weight.rows), within = output<float>(size_t{n_rows} * weight.rows);
         run(kernels(GetParam()), [&](Recorder& to) {
             const NormedRows prepared = record_prenorm(to, weight, in.rows, normed.view(), scales.view());
             to.cmd.barrier();
-            record_normed_matvec(to, weight, prepared, behind.view(), weight.rows);
+            record_normed_matvec(to, weight, prepared, after.view(), weight.rows);
             record_normed_matvec(to, weight, in.rows, within.view(), weight.rows);
         });
-        EXPECT_TRUE(same_bits(floats(behind, size_t{n_rows} * weight.rows), floats(within, size_t{n_rows} * weight.rows)));
+        EXPECT_TRUE(same_bits(floats(after, size_t{n_rows} * weight.rows), floats(within, size_t{n_rows} * weight.rows)));
     }
 };
 
@@ -56,12 +56,12 @@ TEST_P(Prenorm, multiplies_with_the_weights_and_finds_the_scales) {
             const double expected = 1.0 / std::sqrt(squares / cols + double{in.rows.eps});
             EXPECT_NEAR(scale[r], expected, expected * (rounding(2.0 * cols + 1.0) / 2.0 + 3.0 * kDivisionError + rounding(1))) << "row " << r;
         }
-        EXPECT_EQ(std::bit_cast<uint32_t>(found.back()), kPoison) << "wrote behind its rows";
-        EXPECT_EQ(std::bit_cast<uint32_t>(scale.back()), kPoison) << "wrote behind its scales";
+        EXPECT_EQ(std::bit_cast<uint32_t>(found.back()), kPoison) << "wrote past its rows";
+        EXPECT_EQ(std::bit_cast<uint32_t>(scale.back()), kPoison) << "wrote past its scales";
     }
 }
 
-TEST_P(Prenorm, members_behind_it_have_the_bits_of_those_that_norm) {
+TEST_P(Prenorm, members_after_it_have_the_bits_of_those_that_norm) {
     std::vector<float> values = random_floats(size_t{37} * 301, 1);
     const Tensor plain = tensor(values, 37, 301, DType::bf16, 20);
     for (uint32_t n_rows : {1u, 3u, 17u}) expect_bits_of_a_member_that_norms(plain, n_rows);

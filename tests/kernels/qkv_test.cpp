@@ -23,10 +23,10 @@ class Qkv : public CacheTest, public ::testing::WithParamInterface<HeadCase> {
         return {first, first + cache.words(pool)};
     }
 
-    void expect_bits_of_the_parts(DType dtype, uint32_t cols, uint32_t shard_rows, uint32_t n_rows, bool tiled = false, bool behind_norm = false) {
+    void expect_bits_of_the_parts(DType dtype, uint32_t cols, uint32_t shard_rows, uint32_t n_rows, bool tiled = false, bool after_norm = false) {
         const HeadCase c = GetParam();
         const uint32_t width = (c.group + 2) * c.n_kv_heads * c.head_dim, q_width = c.group * c.n_kv_heads * c.head_dim;
-        SCOPED_TRACE(std::string(dtype_name(dtype)) + ", " + std::to_string(n_rows) + " rows" + (behind_norm ? " behind a norm" : ""));
+        SCOPED_TRACE(std::string(dtype_name(dtype)) + ", " + std::to_string(n_rows) + " rows" + (after_norm ? " after a norm" : ""));
         std::vector<float> values = random_floats(size_t{width} * cols, 5);
         const Tensor rows_of_weights = is_quantized(dtype) ? quantized_tensor(values, width, cols, dtype, 6, shard_rows) : tensor(values, width, cols, dtype, shard_rows);
         const Tensor tiles = tiled ? in_tiles(rows_of_weights) : Tensor();
@@ -44,7 +44,7 @@ class Qkv : public CacheTest, public ::testing::WithParamInterface<HeadCase> {
         const Buffer prenormed = output<float>(padded.size()), scales = output<float>(n_rows);
         run(kernels(c.variant), [&](Recorder& to) {
             NormedRows member = normed;
-            if (behind_norm) {
+            if (after_norm) {
                 member = record_prenorm(to, weight, normed, prenormed.view(), scales.view());
                 to.cmd.barrier();
             }
@@ -76,9 +76,9 @@ TEST_P(Qkv, has_the_bits_of_its_parts) {
     expect_bits_of_the_parts(DType::f16, 64, GetParam().head_dim + 2, 6); // a shard ends inside of a head
     expect_bits_of_the_parts(DType::bf16, 128, 0, 3, /*tiled=*/true);
     expect_bits_of_the_parts(DType::q4_0, 64, 0, 4);
-    expect_bits_of_the_parts(DType::bf16, 77, 0, 3, /*tiled=*/false, /*behind_norm=*/true);
-    expect_bits_of_the_parts(DType::bf16, 128, 0, 6, /*tiled=*/true, /*behind_norm=*/true);
-    expect_bits_of_the_parts(DType::q4_0, 64, 0, 4, /*tiled=*/false, /*behind_norm=*/true);
+    expect_bits_of_the_parts(DType::bf16, 77, 0, 3, /*tiled=*/false, /*after_norm=*/true);
+    expect_bits_of_the_parts(DType::bf16, 128, 0, 6, /*tiled=*/true, /*after_norm=*/true);
+    expect_bits_of_the_parts(DType::q4_0, 64, 0, 4, /*tiled=*/false, /*after_norm=*/true);
 }
 
 const std::vector<HeadCase> kCases = {{1, 3, 32, DType::f16}, {3, 2, 32, DType::f32}, {4, 2, 64, DType::f16},

@@ -21,9 +21,9 @@ class Rmsnorm : public GpuTestWith<Variant> {
         run(kernels(GetParam()), [&](Recorder& recorder) {
             record_rmsnorm(recorder, {.x = from.view(), .weight = scale.view(), .y = to.view()}, {width, n_rows, kEps, first, step});
         });
-        uint32_t behind = 0;
-        std::memcpy(&behind, to.mapped() + size_t{n_rows} * padded_width(width) * 4, 4);
-        EXPECT_EQ(behind, kPoison) << "wrote behind its rows";
+        uint32_t after = 0;
+        std::memcpy(&after, to.mapped() + size_t{n_rows} * padded_width(width) * 4, 4);
+        EXPECT_EQ(after, kPoison) << "wrote past its rows";
         return floats(to, size_t{n_rows} * padded_width(width));
     }
 };

@@ -1,4 +1,4 @@
-// Activations as sums of two f16: as good as 22 bits over the whole range of f32, zeros behind, a row by itself.
+// Activations as sums of two f16: as good as 22 bits over the whole range of f32, zeros after them, a row by itself.
 #include "kernels/split_halves.h"
 #include "gpu_test.h"
 #include "reference/half.h"
@@ -21,7 +21,7 @@ class SplitHalves : public GpuTest {
         const uint32_t words = static_cast<uint32_t>(halves_bytes(width) / 4), padded = gpu::halves_width(width);
         const Buffer from = upload(x), to = output<uint32_t>(n_rows * words + 1);
         run([&](Recorder& recorder) { record_split_halves(recorder, from.view(), to.view(), n_rows, width); });
-        EXPECT_EQ(read<uint32_t>(to, 1, n_rows * words)[0], kPoison) << "wrote behind its rows";
+        EXPECT_EQ(read<uint32_t>(to, 1, n_rows * words)[0], kPoison) << "wrote past its rows";
         Split out;
         for (uint32_t r = 0; r < n_rows; ++r) {
             const std::vector<uint32_t> row = read<uint32_t>(to, words, r * words);

@@ -25,7 +25,7 @@ class Tiles : public LinearTest {
             EXPECT_TRUE(same_bits(multiply(library, kMatvec, tiles, x, &before), multiply(library, kMatvec, rows, x, &before)));
             EXPECT_TRUE(same_bits(multiply(library, kMatmul, tiles, x), multiply(library, kMatmul, rows, x)));
             const Normed in = normed(x, kCols);
-            const auto behind_norm = [&](const Tensor& weight) {
+            const auto after_norm = [&](const Tensor& weight) {
                 const Buffer sums = output<float>(n * kOut), halves = output<float>(n * kOut / 2);
                 run(library, [&](Recorder& to) {
                     record_normed_matvec(to, weight, in.rows, sums.view(), kOut);
@@ -35,7 +35,7 @@ class Tiles : public LinearTest {
                 both.insert(both.end(), gated.begin(), gated.end());
                 return both;
             };
-            EXPECT_TRUE(same_bits(behind_norm(tiles), behind_norm(rows)));
+            EXPECT_TRUE(same_bits(after_norm(tiles), after_norm(rows)));
         }
     }
 };

@@ -77,8 +77,8 @@ class TruncateTest : public GpuTest {
         const Buffer scratch = output<uint32_t>(shape.n_rows * truncate_words(in.vocab) + 4), found = output<gpu::Cut>(shape.n_rows + 1);
         run(library, [&](Recorder& to) { record_truncate(to, {.logits = logits.view(), .state = state.view(), .scratch = scratch.view(),
                                                               .cuts = found.view()}, shape, what); });
-        EXPECT_EQ(read<uint32_t>(found, 1, 2 * shape.n_rows)[0], kPoison) << "wrote behind its rows";
-        EXPECT_EQ(read<uint32_t>(scratch, 1, shape.n_rows * truncate_words(in.vocab))[0], kPoison) << "wrote behind its scratch";
+        EXPECT_EQ(read<uint32_t>(found, 1, 2 * shape.n_rows)[0], kPoison) << "wrote past its rows";
+        EXPECT_EQ(read<uint32_t>(scratch, 1, shape.n_rows * truncate_words(in.vocab))[0], kPoison) << "wrote past its scratch";
         EXPECT_TRUE(same_bits(floats(logits, in.logits.size()), in.logits));
         return read<gpu::Cut>(found, shape.n_rows);
     }

@@ -42,7 +42,7 @@ class VocabTest : public GpuTest {
             to.cmd.barrier();
             record_pick(to, partials.view(), choices.view(), shape.n_rows, shape.vocab);
         });
-        EXPECT_EQ(read<uint32_t>(choices, 1, shape.n_rows * sizeof(gpu::VocabChoice) / 4)[0], kPoison) << "wrote behind its rows";
+        EXPECT_EQ(read<uint32_t>(choices, 1, shape.n_rows * sizeof(gpu::VocabChoice) / 4)[0], kPoison) << "wrote past its rows";
         return read<gpu::VocabChoice>(choices, shape.n_rows);
     }
 };
