@@ -196,8 +196,7 @@ class RoundTest : public GpuTest {
         to.cmd.dispatch(KernelOf<Op>{kernel.get()}, {(n + 63) / 64, 1, 1}, {}, buffers);
         to.cmd.barrier();
     }
-    void record_logits(Recorder& to, Rig& rig, const Buffer& tables, uint32_t width, const Buffer& rows, const Buffer& logits,
-                       const std::array<uint32_t, 5>& c) {
+    void record_logits(Recorder& to, Rig& rig, const Buffer& tables, uint32_t width, const Buffer& rows, const Buffer& logits, const std::array<uint32_t, 5>& c) {
         record_table<ops::TableLogits>(to, rig, c[0] * width, {c[0], width, rig.n_cases, c[1], c[2], c[3], c[4], rig.vocab},
                                        {.tables = tables.view(), .rows = rows.view(), .logits = logits.view()});
     }
@@ -220,8 +219,7 @@ class RoundTest : public GpuTest {
         for (uint32_t step = 0; step < draft_len; ++step) {
             const uint32_t per_slot = gpu::draft_pass_rows_per_entry(step), first = gpu::draft_pass_first_row(batch, step) + gpu::draft_pass_row(0, step);
             record_logits(to, rig, rig.draft_tables, draft_vocab, rig.draft_rows, rig.draft_logits, {batch, first, per_slot, step, draft_len});
-            const BufferView cuts =
-                record_cuts(to, rig, rig.draft_cut_tables, rig.draft_rows, rig.draft_cuts, {batch, first, per_slot});
+            const BufferView cuts = record_cuts(to, rig, rig.draft_cut_tables, rig.draft_rows, rig.draft_cuts, {batch, first, per_slot});
             record_vocab_partials(to, rig.draft_logits.view(), rig.state.view(), rig.partials.view(),
                                   {.vocab = draft_vocab, .n_rows = batch, .rows = rig.draft_rows.view(), .first_row = first, .row_step = per_slot,
                                    .first_logits = step, .logits_step = draft_len, .of_draft = true, .cuts = cuts});
@@ -240,10 +238,10 @@ class RoundTest : public GpuTest {
         record_pick(to, rig.partials.view(), rig.target_choices.view(), n_target, vocab, cuts);
         to.cmd.barrier();
         record_accept(to,
-                      {.target_logits = rig.target_logits.view(), .draft_logits = rig.draft_logits.view(),
-                       .target_choices = rig.target_choices.view(), .draft_choices = rig.draft_choices.view(), .state = rig.state.view(),
-                       .history = rig.history.view(), .round_slots = rig.round_slots.view(), .target_rows = rig.target_rows.view(),
-                       .plans = rig.plans.view(), .race_partials = rig.race.view(), .records = records.view()},
+                      {.target_logits = rig.target_logits.view(), .draft_logits = rig.draft_logits.view(), .target_choices = rig.target_choices.view(),
+                       .draft_choices = rig.draft_choices.view(), .state = rig.state.view(), .history = rig.history.view(),
+                       .round_slots = rig.round_slots.view(), .target_rows = rig.target_rows.view(), .plans = rig.plans.view(),
+                       .race_partials = rig.race.view(), .records = records.view()},
                       {batch, draft_len, vocab, draft_vocab, kHistory});
         to.cmd.barrier();
     }
