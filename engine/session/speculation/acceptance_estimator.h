@@ -35,7 +35,7 @@ class LongRun {
     bool is_known(DraftClass drafts) const; // enough was tested to invest on its word
     void observe(DraftClass drafts, uint32_t draft_len, uint32_t accepted_len);
 
-    // Plain tokens that no draft was tried in leave their sequence's allowance to later ones (policy.cpp, 3).
+    // For a probe: each plain round of a text that has not tested the draft model adds one token's allowance. Later texts spend it.
     double savings = 0; // tokens
 
     const AcceptanceCounts& counts(DraftClass drafts) const { return counts_[static_cast<uint32_t>(drafts)]; }

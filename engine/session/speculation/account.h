@@ -22,7 +22,7 @@ class Account {
 
     // A text begins with so many tokens, whatever its share is.
     void open(double tokens) { tokens_ = tokens; }
-    // The text has n_tokens now, or will soon: its share of them is added, up to what a change of the text may cost.
+    // Adds 1.15 % of n_tokens, which the text has or is going to have, less what was added before. Lifts the account to 10 at most.
     void earn(double n_tokens);
     // of_proposals: what single proposals would have won counts besides.
     bool affords(const Cost& cost, bool of_proposals) const;

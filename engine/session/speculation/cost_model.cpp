@@ -234,7 +234,7 @@ void CostModel::observe(const RoundShape& shape, const ObservedRound& times) {
     if (shape.model) draft = {{shape.transforms ? Part::draft_transformed : Part::draft, shape.batch}, 1};
     else if (shape.proposals) draft = {{Part::proposals, shape.batch}, 1};
     if (!has_gpu) { // the sum of all parts: what each explains, by its share of it
-        // Of two unknowns of one equation the verify pass is known from rounds without a draft model or stays a guess.
+        // One time cannot correct both passes. It corrects the draft's; the verify pass is learnt from rounds without drafts.
         const double all = gpu_ratio(shape);
         if (draft) draft->weight = std::max(0.05, draft_ratio(shape) / all);
         else if (verify) verify->weight = v(rows) * target_growth() / all;

@@ -4,8 +4,8 @@
 // Every cost is a multiple of `unit`, the time of a one-row target pass now, without text before it: machines change speed by 2x within minutes,
 // ratios stay. A pass of the same rows takes longer the more text is before it; how much longer is reckoned from the bytes of keys and
 // values: otherwise a long text followed by a short one would look like a faster machine. Logarithms of the unit and of all ratios are the state of a Kalman filter: known ratios tell the machine's
-// speed, a known speed tells new ratios. What is not met for long becomes less sure, and follows what is: ratios err together,
-// where a busy machine taught them, and that must not be believed for ever.
+// speed, a known speed tells new ratios. A ratio that is not observed for long becomes less certain and moves
+// with those that are. A busy machine teaches all of them wrongly in one direction, and that has to be forgotten again.
 #pragma once
 
 #include "shared/round_rows.h"

@@ -6,17 +6,18 @@
 //     promise 2 % more than the current one. So noise does not make rounds change to and fro.
 //  3. account: promises are trusted as far as an account goes, about 1.5 % of a text's tokens. Every round with drafts pays what it
 //     takes longer than a plain one before it runs, and is credited with the tokens that it won. So draft_len grows as drafts are
-//     accepted, and no text loses more than its account, whatever the estimates say. If recent texts of this pair won, the account
+//     accepted (at most one more than this text accepts, or two if the pair is known: speculating_sequence), and no text loses more
+//     than its account, whatever the estimates say. If recent texts of this pair won, the account
 //     opens with 5 tokens; otherwise with none, until savings can pay for a probe.
 //  4. probation: a class of drafts that no longer wins pauses, for 8 rounds at first and twice as long every time. Then single
 //     drafts probe it, as long as they are accepted. If measured costs forbid it but bytes and stages do not, savings pay for a
 //     probe now and then. Proposals that a search finds need no probe: in every round the first one is compared with the token that
-//     came. If single ones would have won since the last wrong one, that is worth a little besides the account.
+//     came. What single ones would have won since the last wrong one is added to the account, for proposals, up to 1.5 tokens.
 //  5. account: rows that the draft model's cache lacks cost a catch-up. The account pays it until the pair's long run, or this
 //     text, is known well; from then on it is an investment, written off over the tokens that it serves. Where drafts had to wait
 //     for their shaders (7), the first one is no charge either, as long as it is small beside the tokens to come.
-//  6. best_shape: nothing is drafted before two plain rounds were timed or stored costs were found; two plain rounds among every 64
-//     or more that draft keep them fresh.
+//  6. Nothing is drafted before the cost model is calibrated: by two plain rounds, or more of any kind, or stored costs. best_shape: two
+//     plain rounds among every 64 or more that draft keep it fresh.
 //  7. Only rounds that are ready are chosen; others wait for their shaders. The account pays for recording a shape in its first two
 //     rounds, because each of the two in flight has a recording of its own.
 //
