@@ -106,8 +106,8 @@ void main() {
         else if (n_generated >= state[slot].max_generated) stop = kStopLength;
         else if (start + emitted + 1u >= state[slot].max_context) stop = kStopContext;
     }
-    // The draft was fed the last token and drafts 0 … k-2: with all k accepted it lacks one row.
-    uint draft_cache_len = k > 0u && round_slots[b].one_hot == 0u ? start + min(k, emitted) : state[slot].draft_cache_len;
+    // A draft model was fed the last token and drafts 0 … k-2: with all k accepted its cache lacks one row.
+    uint draft_cache_len = k > 0u && fills_draft_cache(state[slot].drafter) ? start + min(k, emitted) : state[slot].draft_cache_len;
 
     state[slot].live = stop == kStopNone ? 1u : 0u;
     state[slot].last_token = token;

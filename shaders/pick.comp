@@ -61,5 +61,5 @@ void main() {
     if (args.forward == 0u || round_slots[row].one_hot != 0u) return; // proposed drafts stand
     uint next = args.node + 1u;
     target_rows[row_of(args.draft_len, row, next)].token = best_id;
-    if (next < args.draft_len) draft_rows[draft_pass_first_row(args.batch, next) + draft_pass_row(row, next)].token = best_id;
+    if (next < args.draft_len) draft_rows[draft_pass_first_row(args.batch, next) + draft_pass_row(0u, row, next)].token = best_id;
 }

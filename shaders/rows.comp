@@ -47,32 +47,35 @@ void main() {
         uint last_token = live ? state[safe_slot].last_token : 0u;
         uint drafted = live ? state[safe_slot].draft_cache_len : 0u;
         uint drafter = state[safe_slot].drafter;
-        bool by_model = drafter == kDrafterModel;
+        bool by_pass = drafts_by_pass(drafter);
         uint k = 0u;
         if (live && drafter != kDrafterNone) {
             uint n_tokens = start + 1u;
             uint room = state[safe_slot].max_context - min(state[safe_slot].max_context, n_tokens + 1u);
             k = min(min(args.draft_len, state[safe_slot].draft_len), room);
-            // The model may draft when it lacks at most two rows, the last token's included.
-            if (by_model) k = args.model_drafts != 0u && drafted + 1u >= start ? min(k, args.draft_max_rows - min(args.draft_max_rows, start)) : 0u;
+            // A draft cache may lack at most two rows, the last token's included.
+            bool can_begin = args.model_drafts != 0u && (!fills_draft_cache(drafter) || drafted + 1u >= start);
+            if (by_pass) k = can_begin ? min(k, args.draft_max_rows - min(args.draft_max_rows, start)) : 0u;
             else k = min(k, state[safe_slot].n_proposed);
         }
-        round_slots[b] = RoundSlot(slot, k, start, live ? 1u : 0u, by_model ? 0u : 1u);
+        round_slots[b] = RoundSlot(slot, k, start, live ? 1u : 0u, by_pass ? 0u : 1u);
         for (uint node = 0u; node < nodes_of(args.draft_len); ++node) {
             uint parent = node == 0u ? kNoRow : row_of(args.draft_len, b, parent_of(node));
-            target_rows[row_of(args.draft_len, b, node)] = chain_row(node == 0u || by_model ? last_token : state[safe_slot].proposed[node - 1u], safe_slot,
+            target_rows[row_of(args.draft_len, b, node)] = chain_row(node == 0u || by_pass ? last_token : state[safe_slot].proposed[node - 1u], safe_slot,
                                                                      position_of(start, node), start, parent, live && node <= k);
         }
         if (live) atomicMax(target_end, start + k + 1u);
         if (args.draft_len == 0u || args.model_drafts == 0u) continue;
-        if (!by_model) k = 0u; // no draft rows
-        bool lags = k > 0u && drafted + 1u == start;
-        uint before = start > 0u ? start - 1u : 0u;
-        uint previous = lags ? history[safe_slot * args.history_stride + before] : 0u;
-        draft_rows[draft_pass_row(b, 0u) - 1u] = chain_row(previous, safe_slot, before, before, kNoRow, lags);
+        if (!by_pass) k = 0u; // no draft rows
+        if (args.draft_lead != 0u) {
+            bool lags = k > 0u && drafted + 1u == start;
+            uint before = start > 0u ? start - 1u : 0u;
+            uint previous = lags ? history[safe_slot * args.history_stride + before] : 0u;
+            draft_rows[draft_pass_row(args.draft_lead, b, 0u) - 1u] = chain_row(previous, safe_slot, before, before, kNoRow, lags);
+        }
         for (uint node = 0u; node < args.draft_len; ++node) {
             uint parent = node == 0u ? kNoRow : row_of(args.draft_len, b, parent_of(node));
-            draft_rows[draft_pass_first_row(args.batch, node) + draft_pass_row(b, node)] =
+            draft_rows[draft_pass_first_row(args.batch, node) + draft_pass_row(args.draft_lead, b, node)] =
                 chain_row(node == 0u ? last_token : 0u, safe_slot, position_of(start, node), start, parent, node < k);
         }
         if (k > 0u) atomicMax(draft_end, start + k);
@@ -85,7 +88,7 @@ void main() {
         counts[kCountsTarget + 2u] = (args.batch * nodes_of(args.draft_len) + args.target_tile_rows - 1u) / args.target_tile_rows;
         counts[kCountsDraftFirst] = draft_splits;
         counts[kCountsDraftFirst + 1u] = args.draft_kv_heads;
-        counts[kCountsDraftFirst + 2u] = (2u * args.batch + args.draft_first_tile_rows - 1u) / args.draft_first_tile_rows;
+        counts[kCountsDraftFirst + 2u] = (draft_pass_rows_per_entry(args.draft_lead, 0u) * args.batch + args.draft_first_tile_rows - 1u) / args.draft_first_tile_rows;
         counts[kCountsDraftNext] = draft_splits;
         counts[kCountsDraftNext + 1u] = args.draft_kv_heads;
         counts[kCountsDraftNext + 2u] = args.batch;

@@ -11,7 +11,8 @@ using namespace auspex;
 
 namespace {
 
-static_assert(AUSPEX_DRAFTER_AUTO == static_cast<int>(DrafterChoice::automatic) && AUSPEX_DRAFTER_HOST == static_cast<int>(DrafterChoice::host));
+static_assert(AUSPEX_DRAFTER_AUTO == static_cast<int>(DrafterChoice::automatic) && AUSPEX_DRAFTER_HOST == static_cast<int>(DrafterChoice::host) &&
+              AUSPEX_DRAFTER_SELF == static_cast<int>(DrafterChoice::self));
 
 const char* const kNoSequence = "the sequence does not exist, or a pointer that must be set is NULL";
 
@@ -189,6 +190,7 @@ auspex_status auspex_engine_get_info(const auspex_engine* engine, auspex_engine_
         value.max_draft_len = e.max_draft_len();
         value.max_sequences = e.max_sequences();
         value.has_draft = e.draft() ? 1 : 0;
+        value.is_self_draft = e.draft() && e.draft()->is_copy() ? 1 : 0;
         value.device_memory_bytes = e.reserved_bytes();
         value.target_weights_bytes = e.target().weights().bytes_per_pass();
         value.draft_weights_bytes = e.draft() ? e.draft()->weights().bytes_per_pass() : 0;
@@ -370,6 +372,7 @@ auspex_status auspex_sequence_get_stats(const auspex_engine* engine, auspex_sequ
         value.predicted_speedup = report.predicted_speedup;
         copy_text(value.choice, report.choice);
         std::copy_n(live->stats.drafter_rounds.begin(), std::size(value.drafter_rounds), value.drafter_rounds);
+        value.self_drafter_rounds = live->stats.drafter_rounds[static_cast<size_t>(Drafter::self)];
         std::copy(live->stats.accepted_histogram.begin(), live->stats.accepted_histogram.end(), value.accepted_histogram);
         return write_struct(stats, AUSPEX_TYPE_SEQUENCE_STATS, value) ? AUSPEX_OK : refuse(engine, kNoStruct);
     });

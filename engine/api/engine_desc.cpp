@@ -111,6 +111,12 @@ auspex_status read_engine_desc(const auspex_engine_desc& d, const Logger& log, E
     inner.cache_dtype = *cache_dtype;
     if (!to_dtype(d.target_weights, inner.target_type) || !to_dtype(d.draft_weights, inner.draft_type))
         return to_public({Code::invalid_argument, kNoWeightType}, log);
+    if (static_cast<uint32_t>(d.self_draft_weights) > AUSPEX_SELF_DRAFT_Q8_0)
+        return to_public({Code::invalid_argument, "self_draft_weights is " + std::to_string(static_cast<uint32_t>(d.self_draft_weights)) +
+                                                      ", expected one of auspex_self_draft"}, log);
+    static_assert(AUSPEX_SELF_DRAFT_AS_IS == static_cast<int>(SelfDraft::as_is) && AUSPEX_SELF_DRAFT_Q4_0 == static_cast<int>(SelfDraft::q4_0) &&
+                  AUSPEX_SELF_DRAFT_Q4_K == static_cast<int>(SelfDraft::q4_k) && AUSPEX_SELF_DRAFT_Q8_0 == static_cast<int>(SelfDraft::q8_0));
+    inner.self_draft = static_cast<SelfDraft>(d.self_draft_weights);
     if (d.tuning != AUSPEX_TUNING_AUTO && d.tuning != AUSPEX_TUNING_OFF)
         return to_public({Code::invalid_argument, "tuning is " + std::to_string(static_cast<uint32_t>(d.tuning)) +
                                                       ", expected AUSPEX_TUNING_AUTO or AUSPEX_TUNING_OFF"}, log);

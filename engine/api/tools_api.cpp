@@ -88,6 +88,9 @@ auspex_status auspex_plan_memory(const auspex_engine_desc* desc, auspex_memory_p
         value.device_free_bytes = p.device_free_bytes;
         value.max_context = p.max_context;
         value.fits = p.total <= p.device_free_bytes ? 1 : 0;
+        value.device_is_cpu = p.is_cpu ? 1 : 0;
+        value.target_pass_bytes = p.target_pass;
+        value.draft_pass_bytes = p.draft_pass;
         return write_struct(plan, AUSPEX_TYPE_MEMORY_PLAN, value) ? AUSPEX_OK : AUSPEX_ERROR_INVALID_ARGUMENT;
     });
 }
@@ -259,8 +262,8 @@ uint32_t auspex_list_drafters(auspex_drafter_info* drafters, uint32_t capacity) 
         const DrafterChoiceRow& row = table.choices[i];
         const bool is_one = row.by_pass == Drafter::none || row.proposer == Drafter::none;
         const uint32_t place = std::max(static_cast<uint32_t>(row.by_pass), static_cast<uint32_t>(row.proposer));
-        drafters[i] = {static_cast<auspex_drafter>(row.choice), row.name, row.summary, table.passes(row) ? 1u : 0u, row.without_model != row.choice ? 1u : 0u,
-                       table.searches(row) ? 1u : 0u, table.asks(row) ? 1u : 0u, is_one ? place : ~0u};
+        drafters[i] = {static_cast<auspex_drafter>(row.choice), row.name, row.summary, table.passes(row) ? 1u : 0u, row.without_pass != row.choice && row.by_pass == Drafter::model ? 1u : 0u,
+                       table.searches(row) ? 1u : 0u, table.asks(row) ? 1u : 0u, is_one ? place : ~0u, row.by_pass == Drafter::self ? 1u : 0u};
     }
     return static_cast<uint32_t>(table.choices.size());
 }

@@ -10,9 +10,16 @@
 namespace auspex {
 
 // Whose drafts a round tests; equal kDrafter… of shared/slot_state.h, and the places of auspex_sequence_stats.drafter_rounds.
-enum class Drafter : uint32_t { none = 0, model = 1, ngram = 2, lookup = 3, host = 4 };
+enum class Drafter : uint32_t { none = 0, model = 1, ngram = 2, lookup = 3, host = 4, self = 5 };
 // Whose drafts a sequence may use; equal auspex_drafter.
-enum class DrafterChoice : uint32_t { automatic = 0, none = 1, model = 2, ngram = 3, lookup = 4, hybrid = 5, host = 6 };
+enum class DrafterChoice : uint32_t { automatic = 0, none = 1, model = 2, ngram = 3, lookup = 4, hybrid = 5, host = 6, self = 7 };
+
+// What a round with drafts leaves in caches besides the rows that the target committed.
+enum class DraftRows {
+    none,
+    own_cache,   // of its drafts in the draft model's cache, which others leave short
+    overwritten, // it drafts into the target's cache, and the target's pass of the same round writes all of them again
+};
 
 enum class DraftNeed {
     nothing,
@@ -29,7 +36,7 @@ struct DrafterRow {
     const char* name; // in traces and reports
     DraftNeed need;
     bool one_hot;           // its drafts are proposed, not sampled: each has probability 1, whatever it was found by
-    bool fills_draft_cache; // a round with its drafts leaves their rows in the draft model's cache
+    DraftRows leaves;
     HostDrafter ask = {};   // of DraftNeed::host: who is asked; empty: SequenceRequest::host_drafter
 };
 
@@ -37,10 +44,11 @@ struct DrafterChoiceRow {
     DrafterChoice choice;
     const char* name;    // as flags have it
     const char* summary; // a few words; "": the name says it
-    Drafter by_pass;     // none: no passes
+    Drafter by_pass;     // none: no passes. An engine has one drafter with passes of its own; see settle
+    bool any_pass;       // whichever that is
     Drafter proposer;    // whose drafts cost no pass; none: nobody's
     bool wants_long_matches;     // the proposer drafts only where its match is long, as long as by_pass can
-    DrafterChoice without_model; // what is meant where there is no draft model
+    DrafterChoice without_pass; // what is meant where by_pass is not there
 };
 
 class Drafters {
@@ -52,6 +60,9 @@ class Drafters {
 
     const DrafterRow& of(Drafter drafter) const { return rows[static_cast<size_t>(drafter) < rows.size() ? static_cast<size_t>(drafter) : 0]; } // nobody, if unknown
     const DrafterChoiceRow* find(DrafterChoice choice) const; // null: there is none
+    // In an engine whose drafter with passes is this one (none: it has none).
+    void settle(Drafter with_passes);
+    bool fills_draft_cache(Drafter drafter) const { return of(drafter).leaves == DraftRows::own_cache; }
     // What a choice needs.
     bool passes(const DrafterChoiceRow& choice) const { return of(choice.by_pass).need == DraftNeed::pass; }
     bool searches(const DrafterChoiceRow& choice) const { return of(choice.proposer).need == DraftNeed::search; }

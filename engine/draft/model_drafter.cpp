@@ -10,7 +10,7 @@ void record_draft_step(Recorder& to, const RoundPass& round, uint32_t node) {
     const LlamaModel& draft = *round.models.draft;
     const RoundBuffers& b = round.buffers;
     const uint32_t batch = round.form.batch, draft_len = round.form.draft_len, slice_layers = round.draft_slice_layers();
-    const uint32_t rows_per_slot = gpu::draft_pass_rows_per_entry(node);
+    const uint32_t rows_per_slot = gpu::draft_pass_rows_per_entry(round.draft_lead(), node);
     VocabShape shape = round.draft_logits(node);
     const Pass pass = {.rows = shape.rows,
                        .counts = round.counts(node == 0 ? gpu::kCountsDraftFirst : gpu::kCountsDraftNext),

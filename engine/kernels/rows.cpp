@@ -17,8 +17,9 @@ void record_rows(Recorder& to, const ops::Rows::Bindings& buffers, const RoundRo
                      .target_kv_heads = shape.target_kv_heads,
                      .draft_kv_heads = shape.draft_kv_heads,
                      .target_tile_rows = attention_tile_rows(to.tuning(), gpu::nodes_of(shape.draft_len)),
-                     .draft_first_tile_rows = attention_tile_rows(to.tuning(), 2),
+                     .draft_first_tile_rows = attention_tile_rows(to.tuning(), gpu::draft_pass_rows_per_entry(shape.draft_lead, 0)),
                      .model_drafts = shape.model_drafts ? 1u : 0u,
+                     .draft_lead = shape.draft_lead,
                      .draft_max_rows = shape.draft_max_rows},
                     buffers);
 }

@@ -41,7 +41,8 @@ struct RoundRowsShape {
     uint32_t target_kv_heads;
     uint32_t draft_kv_heads;
     bool model_drafts; // the recording has draft passes
-    uint32_t draft_max_rows; // of a slot in the draft's cache
+    uint32_t draft_lead;     // rows of an entry before node 0 in the first draft pass, see shared/round_rows.h
+    uint32_t draft_max_rows; // of a slot in the cache that drafts are written to
 };
 
 void record_rows(Recorder& to, const ops::Rows::Bindings& buffers, const RoundRowsShape& shape);

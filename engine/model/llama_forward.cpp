@@ -82,17 +82,24 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::create(Device& device, MemoryPoo
     return model;
 }
 
+std::unique_ptr<LlamaModel> LlamaModel::create_copy(LlamaWeights matrices, LlamaModel& of) {
+    std::unique_ptr<LlamaModel> model(new LlamaModel());
+    model->weights_ = std::move(matrices);
+    model->of_ = &of;
+    return model;
+}
+
 void LlamaModel::record_linear(Recorder& to, const Pass& pass, const Linear& weight, const Buffer& x, const Buffer& y,
                                uint32_t y_stride, bool add) const {
     uint32_t first = 0;
     const bool halves = pass.kind == PassKind::prompt && matmul_wants_halves(to.tuning());
     if (halves) {
-        record_split_halves(to, x.view(), activations_.halves.view(), pass.n_rows, weight.parts.at(0).padded_cols);
+        record_split_halves(to, x.view(), activations().halves.view(), pass.n_rows, weight.parts.at(0).padded_cols);
         to.cmd.barrier();
     }
     for (const Tensor& part : weight.parts) { // they write beside each other
         auto record = pass.kind == PassKind::prompt ? record_matmul : record_matvec;
-        record(to, part, halves ? activations_.halves.view() : x.view(), y.view(), pass.n_rows, y_stride, add, first);
+        record(to, part, halves ? activations().halves.view() : x.view(), y.view(), pass.n_rows, y_stride, add, first);
         first += part.rows;
     }
     to.cmd.barrier();
@@ -100,12 +107,12 @@ void LlamaModel::record_linear(Recorder& to, const Pass& pass, const Linear& wei
 
 void LlamaModel::record_embedding(Recorder& to, const Pass& pass) const {
     to.cmd.stage(Region::embedding);
-    record_embed(to, weights_.embedding, pass.rows, pass.n_rows, activations_.x.view(), padded_width(config().hidden_size));
+    record_embed(to, whole().weights_.embedding, pass.rows, pass.n_rows, activations().x.view(), padded_width(config().hidden_size));
     to.cmd.barrier();
 }
 
 NormedRows LlamaModel::normed(const Pass& pass, const Buffer& norm) const {
-    return {.x = activations_.x.view(), .weight = norm.view(), .width = config().hidden_size, .eps = config().rms_eps, .n_rows = pass.n_rows};
+    return {.x = activations().x.view(), .weight = norm.view(), .width = config().hidden_size, .eps = config().rms_eps, .n_rows = pass.n_rows};
 }
 
 NormedRows LlamaModel::record_norm(Recorder& to, std::span<const Tensor> weight, const NormedRows& rows) const {
@@ -113,16 +120,16 @@ NormedRows LlamaModel::record_norm(Recorder& to, std::span<const Tensor> weight,
     const bool walk_alike = std::all_of(weight.begin(), weight.end(), [&](const Tensor& part) { return is_quantized(part.dtype) == in_blocks; });
     if (!walk_alike || !to.tuning().norm_stage) return rows;
     to.cmd.stage(Region::norm);
-    const NormedRows prepared = record_prenorm(to, weight[0], rows, activations_.normed.view(), activations_.norm_scales.view());
+    const NormedRows prepared = record_prenorm(to, weight[0], rows, activations().normed.view(), activations().norm_scales.view());
     to.cmd.barrier();
     return prepared;
 }
 
 void LlamaModel::record_normed_linear(Recorder& to, const Pass& pass, const Linear& weight, const NormedRows& x, const Buffer& y, uint32_t y_stride) const {
     if (!pass.by_rows(to)) {
-        record_rmsnorm(to, {.x = x.x, .weight = x.weight, .y = activations_.normed.view()}, {.width = x.width, .n_rows = x.n_rows, .eps = x.eps});
+        record_rmsnorm(to, {.x = x.x, .weight = x.weight, .y = activations().normed.view()}, {.width = x.width, .n_rows = x.n_rows, .eps = x.eps});
         to.cmd.barrier();
-        return record_linear(to, pass, weight, activations_.normed, y, y_stride, false);
+        return record_linear(to, pass, weight, activations().normed, y, y_stride, false);
     }
     uint32_t first = 0;
     for (const Tensor& part : weight.parts) {
@@ -133,16 +140,16 @@ void LlamaModel::record_normed_linear(Recorder& to, const Pass& pass, const Line
 }
 
 void LlamaModel::record_attention_input(Recorder& to, const Pass& pass, uint32_t i) const {
-    const Activations& a = activations_;
+    const Activations& a = activations();
     const LlamaLayer& layer = weights_.layers[i];
-    const AttentionShape shape = cache_->attention_shape();
+    const AttentionShape shape = cache().attention_shape();
     const ops::RopeAppend::Bindings b = {.qkv = a.qkv.view(),
                                          .rows = pass.rows,
-                                         .table = rope_table_.view(),
-                                         .pages = cache_->page_table(),
-                                         .k_cache = cache_->k(i),
-                                         .v_cache = cache_->v(i)};
-    NormedRows x = normed(pass, layer.attention_norm);
+                                         .table = whole().rope_table_.view(),
+                                         .pages = cache().page_table(),
+                                         .k_cache = cache().k(i),
+                                         .v_cache = cache().v(i)};
+    NormedRows x = normed(pass, norms(i).attention_norm);
     if (pass.by_rows(to)) x = record_norm(to, layer.qkv.parts, x);
     to.cmd.stage(Region::qkv);
     if (pass.by_rows(to) && shape.cache_dtype != DType::q8_0) {
@@ -160,30 +167,31 @@ void LlamaModel::record_attention_input(Recorder& to, const Pass& pass, uint32_t
 }
 
 void LlamaModel::record_attention_output(Recorder& to, const Pass& pass, uint32_t i) const {
-    const Activations& a = activations_;
-    const AttentionShape shape = cache_->attention_shape();
+    const Activations& a = activations();
+    const AttentionShape shape = cache().attention_shape();
     const AttentionBuffers buffers = {.qkv = a.qkv.view(),
-                                      .pages = cache_->page_table(),
-                                      .k_cache = cache_->k(i),
-                                      .v_cache = cache_->v(i),
+                                      .pages = cache().page_table(),
+                                      .k_cache = cache().k(i),
+                                      .v_cache = cache().v(i),
                                       .partials = a.partials.view()};
     const CombineBuffers combine = {.y = a.attended.view(), .done = a.splits_done.view()};
     const bool combines = pass.by_rows(to) && to.tuning().attention_combines;
     const AttentionRows rows = {.rows = pass.rows, .counts = pass.counts, .n_rows = pass.n_rows, .rows_per_slot = pass.rows_per_slot};
     to.cmd.stage(Region::attention);
-    if (pass.by_rows(to)) record_attention(to, shape, buffers, rows, max_splits_, combines ? &combine : nullptr);
-    else record_prompt_attention(to, shape, buffers, rows, max_splits_);
+    if (pass.by_rows(to)) record_attention(to, shape, buffers, rows, whole().max_splits_, combines ? &combine : nullptr);
+    else record_prompt_attention(to, shape, buffers, rows, whole().max_splits_);
     to.cmd.barrier();
     if (combines) return;
     to.cmd.stage(Region::combine);
-    record_combine(to, shape, {.partials = a.partials.view(), .rows = pass.rows, .y = a.attended.view()}, max_splits_, pass.n_rows);
+    record_combine(to, shape, {.partials = a.partials.view(), .rows = pass.rows, .y = a.attended.view()}, whole().max_splits_, pass.n_rows);
     to.cmd.barrier();
 }
 
-void LlamaModel::record_ffn_input(Recorder& to, const Pass& pass, const LlamaLayer& layer) const {
+void LlamaModel::record_ffn_input(Recorder& to, const Pass& pass, uint32_t i) const {
     const uint32_t ffn = config().ffn_size;
-    const Activations& a = activations_;
-    NormedRows x = normed(pass, layer.ffn_norm);
+    const Activations& a = activations();
+    const LlamaLayer& layer = weights_.layers[i];
+    NormedRows x = normed(pass, norms(i).ffn_norm);
     if (pass.by_rows(to)) x = record_norm(to, layer.gate_up.parts, x);
     to.cmd.stage(Region::gate_up);
     if (pass.by_rows(to) && layer.gate_up_in_pairs()) {
@@ -197,7 +205,7 @@ void LlamaModel::record_ffn_input(Recorder& to, const Pass& pass, const LlamaLay
 }
 
 void LlamaModel::record_layers(Recorder& to, const Pass& pass, uint32_t begin, uint32_t end) const {
-    const Activations& a = activations_;
+    const Activations& a = activations();
     const uint32_t d = padded_width(config().hidden_size);
     for (uint32_t i = begin; i < end; ++i) {
         const LlamaLayer& layer = weights_.layers[i];
@@ -205,7 +213,7 @@ void LlamaModel::record_layers(Recorder& to, const Pass& pass, uint32_t begin, u
         record_attention_output(to, pass, i);
         to.cmd.stage(Region::output);
         record_linear(to, pass, layer.output, a.attended, a.x, d, true);
-        record_ffn_input(to, pass, layer);
+        record_ffn_input(to, pass, i);
         to.cmd.stage(Region::down);
         record_linear(to, pass, layer.down, a.ffn, a.x, d, true);
         if (pass.slice_layers > 0 && (i + 1) % pass.slice_layers == 0 && i + 1 < config().n_layers) to.cmd.cut();
@@ -213,7 +221,7 @@ void LlamaModel::record_layers(Recorder& to, const Pass& pass, uint32_t begin, u
 }
 
 NormedRows LlamaModel::normed(const VocabShape& shape) const {
-    return {.x = activations_.x.view(), .weight = weights_.final_norm.view(), .width = config().hidden_size, .eps = config().rms_eps,
+    return {.x = activations().x.view(), .weight = whole().weights_.final_norm.view(), .width = config().hidden_size, .eps = config().rms_eps,
             .n_rows = shape.n_rows, .first_row = shape.first_row, .row_step = shape.row_step};
 }
 

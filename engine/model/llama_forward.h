@@ -43,12 +43,16 @@ class LlamaModel {
     static Result<std::unique_ptr<LlamaModel>> create(Device& device, MemoryPool& memory, Uploader& uploader,
                                                       const Tuning& tuning, LlamaWeights weights, const CacheShape& cache,
                                                       uint32_t max_rows);
+    // The same model by other matrices, as a rule in fewer bits: its passes read and write `of`'s cache, and take turns with it in its
+    // scratch. Norms, rotations and the embedding table are those of `of`, which outlives this.
+    static std::unique_ptr<LlamaModel> create_copy(LlamaWeights matrices, LlamaModel& of);
+    bool is_copy() const { return of_ != nullptr; }
 
     const LlamaConfig& config() const { return weights_.config; }
     const LlamaWeights& weights() const { return weights_; }
-    KvCache& cache() { return *cache_; }
-    const KvCache& cache() const { return *cache_; }
-    uint32_t max_rows() const { return activations_.max_rows; }
+    KvCache& cache() { return of_ ? of_->cache() : *cache_; }
+    const KvCache& cache() const { return of_ ? of_->cache() : *cache_; }
+    uint32_t max_rows() const { return activations().max_rows; }
     // Pass::slice_layers for so many slices; of one layer at least.
     uint32_t slice_layers(uint32_t n_slices) const { return n_slices == 0 ? 0 : ceil_div(config().n_layers, n_slices); }
 
@@ -77,8 +81,14 @@ class LlamaModel {
     // feed-forward's inner activations.
     void record_attention_input(Recorder& to, const Pass& pass, uint32_t layer) const;
     void record_attention_output(Recorder& to, const Pass& pass, uint32_t layer) const;
-    void record_ffn_input(Recorder& to, const Pass& pass, const LlamaLayer& layer) const;
+    void record_ffn_input(Recorder& to, const Pass& pass, uint32_t layer) const;
+    const LlamaModel& whole() const { return of_ ? *of_ : *this; } // that owns what is no matrix
+    const Activations& activations() const { return whole().activations_; }
+    const LlamaLayer& norms(uint32_t layer) const { return whole().weights_.layers[layer]; }
+
+    LlamaModel* of_ = nullptr; // of a copy
     LlamaWeights weights_;
+    // Empty in a copy.
     std::unique_ptr<KvCache> cache_;
     Activations activations_;
     Buffer rope_table_; // (max_context, head_dim / 2, 2) f32: cos, sin

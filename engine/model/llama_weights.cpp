@@ -11,6 +11,11 @@ namespace auspex {
 
 namespace {
 
+constexpr const char* kEmbedding = "model.embed_tokens.weight";
+constexpr const char* kHead = "lm_head.weight";
+
+std::string layer_prefix(uint32_t layer) { return "model.layers." + std::to_string(layer) + "."; }
+
 std::string shape_text(const std::vector<uint64_t>& shape) {
     std::string text = "(";
     for (size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
@@ -147,32 +152,59 @@ uint64_t LlamaWeights::bytes_per_pass() const {
 }
 
 uint64_t LlamaWeights::bytes() const {
-    return bytes_per_pass() + (config.tied_embedding ? 0 : embedding.bytes());
+    uint64_t total = embedding.bytes() + lm_head.bytes() + final_norm.size();
+    for (const LlamaLayer& layer : layers)
+        total += layer.attention_norm.size() + layer.qkv.bytes() + layer.output.bytes() + layer.ffn_norm.size() + layer.gate_up.bytes() + layer.down.bytes();
+    return total;
 }
 
-Result<LlamaWeights> load_llama_weights(Device& device, MemoryPool& memory, Uploader& uploader, const Checkpoint& checkpoint,
-                                        KernelLibrary* kernels) {
-    LlamaWeights weights;
-    const LlamaConfig& c = weights.config = checkpoint.config();
+namespace {
+
+// The matrices of every layer; norms stay empty.
+Status load_layers(Loader& load, LlamaWeights& weights) {
+    const LlamaConfig& c = weights.config;
     const uint32_t d = c.hidden_size, q = c.n_heads * c.head_dim, kv = c.n_kv_heads * c.head_dim;
-    Loader load(device, memory, uploader, checkpoint, kernels);
-    AUSPEX_TRY_SET(weights.embedding, load.matrix("model.embed_tokens.weight", c.vocab_size, d));
     for (uint32_t i = 0; i < c.n_layers; ++i) {
-        std::string prefix = "model.layers." + std::to_string(i) + ".";
+        const std::string prefix = layer_prefix(i);
         LlamaLayer layer;
-        AUSPEX_TRY_SET(layer.attention_norm, load.vector(prefix + "input_layernorm.weight", d));
         AUSPEX_TRY_SET(layer.qkv, load.linear({{prefix + "self_attn.q_proj.weight", q, c.head_dim},
                                                {prefix + "self_attn.k_proj.weight", kv, c.head_dim},
                                                {prefix + "self_attn.v_proj.weight", kv}},
                                               d));
         AUSPEX_TRY_SET(layer.output, load.linear({{prefix + "self_attn.o_proj.weight", d}}, q));
-        AUSPEX_TRY_SET(layer.ffn_norm, load.vector(prefix + "post_attention_layernorm.weight", d));
         AUSPEX_TRY_SET(layer.gate_up, load.linear({{prefix + "mlp.gate_proj.weight", c.ffn_size}, {prefix + "mlp.up_proj.weight", c.ffn_size}}, d, true));
         AUSPEX_TRY_SET(layer.down, load.linear({{prefix + "mlp.down_proj.weight", d}}, c.ffn_size));
         weights.layers.push_back(std::move(layer));
     }
-    AUSPEX_TRY_SET(weights.final_norm, load.vector("model.norm.weight", d));
-    if (!c.tied_embedding) AUSPEX_TRY_SET(weights.lm_head, load.matrix("lm_head.weight", c.vocab_size, d));
+    return ok_status();
+}
+
+} // namespace
+
+Result<LlamaWeights> load_llama_weights(Device& device, MemoryPool& memory, Uploader& uploader, const Checkpoint& checkpoint,
+                                        KernelLibrary* kernels) {
+    LlamaWeights weights;
+    const LlamaConfig& c = weights.config = checkpoint.config();
+    Loader load(device, memory, uploader, checkpoint, kernels);
+    AUSPEX_TRY_SET(weights.embedding, load.matrix(kEmbedding, c.vocab_size, c.hidden_size));
+    AUSPEX_TRY(load_layers(load, weights));
+    for (uint32_t i = 0; i < c.n_layers; ++i) {
+        AUSPEX_TRY_SET(weights.layers[i].attention_norm, load.vector(layer_prefix(i) + "input_layernorm.weight", c.hidden_size));
+        AUSPEX_TRY_SET(weights.layers[i].ffn_norm, load.vector(layer_prefix(i) + "post_attention_layernorm.weight", c.hidden_size));
+    }
+    AUSPEX_TRY_SET(weights.final_norm, load.vector("model.norm.weight", c.hidden_size));
+    if (!c.tied_embedding) AUSPEX_TRY_SET(weights.lm_head, load.matrix(kHead, c.vocab_size, c.hidden_size));
+    return weights;
+}
+
+Result<LlamaWeights> load_llama_matrices(Device& device, MemoryPool& memory, Uploader& uploader, const Checkpoint& checkpoint,
+                                         KernelLibrary* kernels) {
+    LlamaWeights weights;
+    const LlamaConfig& c = weights.config = checkpoint.config();
+    Loader load(device, memory, uploader, checkpoint, kernels);
+    AUSPEX_TRY(load_layers(load, weights));
+    AUSPEX_TRY_SET(weights.lm_head, load.matrix(c.tied_embedding ? kEmbedding : kHead, c.vocab_size, c.hidden_size));
+    weights.config.tied_embedding = false;
     return weights;
 }
 

@@ -44,4 +44,9 @@ struct LlamaWeights {
 Result<LlamaWeights> load_llama_weights(Device& device, MemoryPool& memory, Uploader& uploader, const Checkpoint& checkpoint,
                                         KernelLibrary* kernels = nullptr);
 
+// The matrices that a pass multiplies with, of the same model in another precision, as a rule: no norms, no embedding table, and a head
+// of their own where the model's is the embedding table.
+Result<LlamaWeights> load_llama_matrices(Device& device, MemoryPool& memory, Uploader& uploader, const Checkpoint& checkpoint,
+                                         KernelLibrary* kernels = nullptr);
+
 } // namespace auspex

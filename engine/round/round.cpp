@@ -24,6 +24,7 @@ void record_rows_of_round(Recorder& to, const RoundPass& round) {
                  .target_kv_heads = round.models.target.config().n_kv_heads,
                  .draft_kv_heads = draft ? draft->config().n_kv_heads : 1,
                  .model_drafts = round.form.model_drafts,
+                 .draft_lead = round.draft_lead(),
                  .draft_max_rows = draft ? draft->cache().shape().max_rows : 0});
     to.cmd.barrier();
 }
@@ -56,7 +57,7 @@ void record_round(Recorder& to, const RoundPass& round) {
 
 void record_commands(Recorder& to, const RoundModels& models, const RoundBuffers& b, const TurnBuffers& turn) {
     const KvCache& target = models.target.cache();
-    const KvCache& draft = models.draft ? models.draft->cache() : target;
+    const KvCache& draft = models.draft_cache() ? *models.draft_cache() : target;
     record_apply_commands(to,
                           {.n_commands = turn.count.view(),
                            .commands = turn.commands.view(),

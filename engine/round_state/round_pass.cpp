@@ -17,15 +17,15 @@ VocabShape RoundPass::draft_logits(uint32_t node) const {
     return {.vocab = models.draft->config().vocab_size,
             .n_rows = form.batch,
             .rows = draft_rows(node),
-            .first_row = gpu::draft_pass_row(0, node),
-            .row_step = gpu::draft_pass_rows_per_entry(node),
+            .first_row = gpu::draft_pass_row(draft_lead(), 0, node),
+            .row_step = gpu::draft_pass_rows_per_entry(draft_lead(), node),
             .first_logits = gpu::draft_row_of(draft_len, 0, node),
             .logits_step = gpu::draft_row_of(draft_len, 1, 0),
             .of_draft = true};
 }
 
 BufferView RoundPass::draft_rows(uint32_t node) const {
-    const uint64_t first = gpu::draft_pass_first_row(form.batch, node), n = uint64_t{form.batch} * gpu::draft_pass_rows_per_entry(node);
+    const uint64_t first = gpu::draft_pass_first_row(form.batch, node), n = uint64_t{form.batch} * gpu::draft_pass_rows_per_entry(draft_lead(), node);
     return buffers.draft_rows.view(first * sizeof(gpu::Row), n * sizeof(gpu::Row));
 }
 

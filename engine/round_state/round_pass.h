@@ -16,16 +16,20 @@ constexpr ModelRole kModelRoles[] = {ModelRole::target, ModelRole::draft};
 
 struct RoundModels {
     LlamaModel& target;
-    LlamaModel* draft; // null: every round is plain
+    LlamaModel* draft; // the one that drafts: a model of its own, or a copy of the target; null: every round is plain
 
     LlamaModel* of(ModelRole role) const { return role == ModelRole::target ? &target : draft; } // null: there is none
+    // Null: there is none, because a copy drafts into the target's.
+    KvCache* draft_cache() const { return draft && !draft->is_copy() ? &draft->cache() : nullptr; }
+    ModelRole cache_role(ModelRole of) const { return of == ModelRole::draft && !draft_cache() ? ModelRole::target : of; } // whose cache a pass uses
+    KvCache* cache_of(ModelRole role) const { return role == ModelRole::target ? &target.cache() : draft_cache(); }
 };
 
 // What recordings of rounds differ in.
 struct RoundForm {
     uint32_t draft_len = 0; // K; slots may draft less
     uint32_t batch = 1;     // entries
-    bool model_drafts = false; // the draft model drafts, for slots whose drafter it is
+    bool model_drafts = false; // there are draft passes, for slots whose drafter has passes
     bool searches = false;     // afterwards, slots that ask for it get the next round's drafts from their history
     LogitsUse logits_use = LogitsUse::all; // by any slot; unless it is all, logits are not kept
     bool edits_logits = false; // penalties and biases, for slots that ask for them
@@ -46,6 +50,7 @@ struct RoundPass {
 
     uint32_t target_slice_layers() const { return models.target.slice_layers(n_slices); }
     uint32_t draft_slice_layers() const;
+    uint32_t draft_lead() const { return models.draft_cache() ? 1 : 0; } // rows of an entry before node 0 in the first draft pass
     BufferView counts(uint32_t first) const { return buffers.counts.view(first * 4, 12); } // 3 uint: an attention grid
     // Logits of the target, of all nodes; of the draft, of one node, whose rows are a region of draft_rows.
     VocabShape target_logits() const;

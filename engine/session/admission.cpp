@@ -110,7 +110,7 @@ void Admission::release(LiveSequence& sequence) {
 }
 
 uint64_t Admission::pages_for(ModelRole of, uint64_t n_rows) const {
-    const CacheShape& shape = models_.of(of)->cache().shape();
+    const CacheShape& shape = models_.cache_of(of)->shape();
     return ceil_div(std::min<uint64_t>(n_rows, shape.max_rows), uint64_t{shape.page_size});
 }
 
@@ -123,7 +123,7 @@ uint64_t Admission::may_take(ModelRole of, const Part& part) const {
     }
     // Full pages of the source are shared. Of how many rows of the draft's nobody knows until they are.
     const bool will_share = of == ModelRole::target && part.shared_rows > 0 && (!part.of || part.of->fork_of != 0);
-    const uint64_t has = will_share ? part.shared_rows / models_.of(of)->cache().shape().page_size : part.of ? part.of->slot->pages_of(of).size() : 0;
+    const uint64_t has = will_share ? part.shared_rows / models_.cache_of(of)->shape().page_size : part.of ? part.of->slot->pages_of(of).size() : 0;
     const uint64_t most = pages_for(of, rows);
     return most - std::min(most, has);
 }
@@ -142,8 +142,8 @@ uint64_t Admission::promised(ModelRole of, const LiveSequence* but_for) const {
 
 Status Admission::check_pages(const Part& part) const {
     for (ModelRole of : kModelRoles) {
-        if (!models_.of(of)) continue;
-        const PagePool& pool = models_.of(of)->cache().pool();
+        if (!models_.cache_of(of)) continue;
+        const PagePool& pool = models_.cache_of(of)->pool();
         const uint64_t wanted = may_take(of, part), taken = promised(of, part.of), available = pool.n_available();
         if (wanted + taken > available)
             return {Code::capacity, "the sequence may need " + std::to_string(wanted) + " pages of the " + (of == ModelRole::target ? "target" : "draft") + "'s cache, and " +

@@ -34,12 +34,16 @@ uint32_t choose_replay_rows(const DeviceCaps& caps, const Tuning& tuning, uint64
     const auto rows = static_cast<uint32_t>(std::min(caps.max_storage_buffer_range / row_bytes, most));
     return std::max(rows / kRowBucket * kRowBucket, kRowBucket);
 }
+
+Drafter with_passes(const EngineDesc& desc, const OpenedModels& models) {
+    return desc.self_draft != SelfDraft::none ? Drafter::self : models.draft ? Drafter::model : Drafter::none;
+}
 } // namespace
 
 Result<std::unique_ptr<Engine>> Engine::open(const EngineDesc& desc, OpenedModels& models, const Logger& log) {
     std::unique_ptr<Engine> engine(new Engine());
     engine->log_ = log;
-    AUSPEX_TRY_SET(models, open_models({desc.target_path, desc.target_synthetic, desc.target_type}, {desc.draft_path, desc.draft_synthetic, desc.draft_type}));
+    AUSPEX_TRY_SET(models, open_models({desc.target_path, desc.target_synthetic, desc.target_type}, {desc.draft_path, desc.draft_synthetic, desc.draft_type}, desc.self_draft));
     engine->target_name_ = models.target->name();
     engine->tokenizer_ = std::move(models.tokenizer);
     engine->end_ids_ = std::move(models.end_ids);
@@ -51,6 +55,7 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineDesc& desc, OpenedModel
     Tuning tuning = choose_tuning(engine->device_->caps, desc.cache_dtype);
     if (desc.adjust_tuning) desc.adjust_tuning(tuning);
     if (desc.adjust_drafters) desc.adjust_drafters(engine->drafters_);
+    engine->drafters_.settle(with_passes(desc, models));
     AUSPEX_TRY(engine->make_kernels(desc, tuning));
     return engine;
 }
@@ -102,7 +107,7 @@ Result<std::unique_ptr<Engine>> Engine::create(const EngineDesc& desc, const Log
 // What rounds cost on this device, and how often drafts of this pair are accepted, is kept between runs.
 void Engine::open_store(const EngineDesc& desc, const OpenedModels& models) {
     auto identity = [](const Checkpoint* model, const LlamaModel* loaded) {
-        return model ? model->name() + ", " + std::to_string(loaded->weights().bytes()) + " bytes" : std::string();
+        return model ? (loaded->is_copy() ? "itself, " : model->name() + ", ") + std::to_string(loaded->weights().bytes()) + " bytes" : std::string();
     };
     store_ = SpeculationStore(desc.cache_folder);
     store_key_ = {device_->caps.name, device_->caps.driver, identity(models.target.get(), target_.get()),
@@ -132,14 +137,27 @@ void Engine::take_down() {
     memory_.reset();
 }
 
-Status Engine::load_model(const EngineDesc& desc, const Checkpoint& checkpoint, Uploader& uploader, uint32_t max_context, uint32_t max_rows,
-                          std::pair<float, float> progress, std::unique_ptr<LlamaModel>& model) {
-    const LlamaConfig& c = checkpoint.config();
+void Engine::tell_progress(const EngineDesc& desc, const Checkpoint& checkpoint, Uploader& uploader, std::pair<float, float> progress) const {
     if (desc.progress && !uploader.rehearses())
-        uploader.progress = [&, begin = uploader.uploaded_bytes(), bytes = static_cast<double>(summarize_weights(checkpoint).device_bytes)](uint64_t done) {
+        uploader.progress = [&desc, progress, begin = uploader.uploaded_bytes(), bytes = static_cast<double>(summarize_weights(checkpoint).device_bytes)](uint64_t done) {
             const double part = std::min(1.0, static_cast<double>(done - begin) / bytes);
             desc.progress(progress.first + (progress.second - progress.first) * static_cast<float>(part));
         };
+}
+
+Status Engine::load_copy(const EngineDesc& desc, const Checkpoint& checkpoint, Uploader& uploader, std::pair<float, float> progress) {
+    tell_progress(desc, checkpoint, uploader, progress);
+    auto loaded = load_llama_matrices(*device_, *memory_, uploader, checkpoint, kernels_.get());
+    uploader.progress = nullptr;
+    if (!loaded.ok()) return loaded.status();
+    draft_ = LlamaModel::create_copy(std::move(loaded).value(), *target_);
+    return ok_status();
+}
+
+Status Engine::load_model(const EngineDesc& desc, const Checkpoint& checkpoint, Uploader& uploader, uint32_t max_context, uint32_t max_rows,
+                          std::pair<float, float> progress, std::unique_ptr<LlamaModel>& model) {
+    const LlamaConfig& c = checkpoint.config();
+    tell_progress(desc, checkpoint, uploader, progress);
     auto loaded = load_llama_weights(*device_, *memory_, uploader, checkpoint, kernels_.get());
     uploader.progress = nullptr; // what follows is no weight
     if (!loaded.ok()) return loaded.status();
@@ -174,7 +192,7 @@ Result<MemoryPlan> Engine::build(const EngineDesc& desc, const OpenedModels& mod
     const uint32_t draft_context = models.draft ? std::min(max_context_, models.draft->config().max_position) : 0;
     max_sequences_ = desc.max_sequences;
     max_draft_len_ = desc.max_draft_len;
-    checks_ = RequestChecks(drafters_, {target.vocab_size, max_context_, max_draft_len_, models.draft != nullptr, tokenizer_ != nullptr});
+    checks_ = RequestChecks(drafters_, {target.vocab_size, max_context_, max_draft_len_, with_passes(desc, models), tokenizer_ != nullptr});
 
     memory_ = std::make_unique<MemoryPool>(*device_, rehearse);
     AUSPEX_TRY_ASSIGN(uploader, Uploader::create(*device_, *memory_));
@@ -188,7 +206,8 @@ Result<MemoryPlan> Engine::build(const EngineDesc& desc, const OpenedModels& mod
     uint32_t batch = choose_batch(device_->caps, target, max_sequences_, max_draft_len_, row_bytes);
     const uint32_t replay_rows = choose_replay_rows(device_->caps, tuning(), row_bytes);
     AUSPEX_TRY(load_model(desc, *models.target, *uploader, max_context_, std::max(batch * (max_draft_len_ + 1), replay_rows), {0.0f, target_part}, target_));
-    if (models.draft) AUSPEX_TRY(load_model(desc, *models.draft, *uploader, draft_context, std::max(2 * batch, replay_rows), {target_part, 1.0f}, draft_));
+    if (desc.self_draft != SelfDraft::none) AUSPEX_TRY(load_copy(desc, *models.draft, *uploader, {target_part, 1.0f}));
+    else if (models.draft) AUSPEX_TRY(load_model(desc, *models.draft, *uploader, draft_context, std::max(2 * batch, replay_rows), {target_part, 1.0f}, draft_));
     AUSPEX_TRY_SET(buffers_, RoundBuffers::create(*memory_, *uploader, max_sequences_, max_context_, batch, max_draft_len_, target.vocab_size,
                                                    models.draft ? models.draft->config().vocab_size : 0));
 
@@ -213,11 +232,14 @@ Result<MemoryPlan> Engine::build(const EngineDesc& desc, const OpenedModels& mod
     MemoryPlan plan = {.target_weights = target_->weights().bytes(),
                        .draft_weights = draft_ ? draft_->weights().bytes() : 0,
                        .target_cache = target_->cache().bytes(),
-                       .draft_cache = draft_ ? draft_->cache().bytes() : 0,
+                       .draft_cache = round_models.draft_cache() ? round_models.draft_cache()->bytes() : 0,
                        .total = memory_->reserved_bytes(),
                        .device_bytes = device_->caps.device_local_bytes,
                        .device_free_bytes = device_->caps.device_free_bytes,
-                       .max_context = max_context_};
+                       .max_context = max_context_,
+                       .target_pass = target_->weights().bytes_per_pass(),
+                       .draft_pass = draft_ ? draft_->weights().bytes_per_pass() : 0,
+                       .is_cpu = device_->caps.type == VK_PHYSICAL_DEVICE_TYPE_CPU};
     plan.activations = memory_->used_bytes() - plan.target_weights - plan.draft_weights - plan.target_cache - plan.draft_cache;
     return plan;
 }

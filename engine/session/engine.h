@@ -16,6 +16,7 @@ struct EngineDesc {
     std::string draft_path; // empty: none
     std::optional<SyntheticModel> target_synthetic, draft_synthetic; // instead of the paths
     std::optional<DType> target_type, draft_type; // of matrices, converted while loading; none: as the files have them
+    SelfDraft self_draft = SelfDraft::none; // instead of a draft model: matrices of the target in fewer bits
     DeviceChoice device;
     std::optional<BorrowedDevice> borrowed; // instead of `device`
     uint32_t max_sequences = 1;
@@ -45,6 +46,8 @@ struct MemoryPlan {
     uint64_t total = 0;       // reserved for all of it, in the blocks that the device is asked for
     uint64_t device_bytes = 0, device_free_bytes = 0; // of the device's largest heap
     uint32_t max_context = 0; // tokens
+    uint64_t target_pass = 0, draft_pass = 0; // bytes of weights that a pass of one row reads
+    bool is_cpu = false;
 };
 
 class Engine {
@@ -99,8 +102,10 @@ class Engine {
   private:
     Engine() = default;
     static Result<std::unique_ptr<Engine>> open(const EngineDesc& desc, OpenedModels& models, const Logger& log);
+    void tell_progress(const EngineDesc& desc, const Checkpoint& checkpoint, Uploader& uploader, std::pair<float, float> progress) const; // from, to
+    Status load_copy(const EngineDesc& desc, const Checkpoint& checkpoint, Uploader& uploader, std::pair<float, float> progress);
     Status load_model(const EngineDesc& desc, const Checkpoint& checkpoint, Uploader& uploader, uint32_t max_context, uint32_t max_rows,
-                      std::pair<float, float> progress, std::unique_ptr<LlamaModel>& model); // from, to
+                      std::pair<float, float> progress, std::unique_ptr<LlamaModel>& model);
     Result<MemoryPlan> build(const EngineDesc& desc, const OpenedModels& models, bool rehearse);
     void take_down(); // what build made
     Status make_kernels(const EngineDesc& desc, const Tuning& tuning);

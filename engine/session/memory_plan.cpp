@@ -51,8 +51,8 @@ std::string Engine::what_fits(const EngineDesc& desc, const OpenedModels& models
     for (DType type : {DType::q8_0, DType::q6_k, DType::q4_k}) {
         tried = desc;
         tried.target_type = type;
-        if (models.draft && desc.draft_type != DType::q4_k) tried.draft_type = type;
-        auto narrower = open_models({tried.target_path, tried.target_synthetic, tried.target_type}, {tried.draft_path, tried.draft_synthetic, tried.draft_type});
+        if (models.draft && desc.self_draft == SelfDraft::none && desc.draft_type != DType::q4_k) tried.draft_type = type;
+        auto narrower = open_models({tried.target_path, tried.target_synthetic, tried.target_type}, {tried.draft_path, tried.draft_synthetic, tried.draft_type}, tried.self_draft);
         if (!narrower.ok() || !fits(tried, narrower.value())) continue;
         return text + (text.empty() ? "" : ", or this one with ") + "weights as " + std::string(dtype_name(type)) + (text.empty() ? " would fit" : "");
     }

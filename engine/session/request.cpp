@@ -64,7 +64,7 @@ Status RequestChecks::check(SequenceRequest& request) const {
     AUSPEX_TRY(check_sampling(request.sampling));
     request.drafters = drafters_;
     if (!drafters_->find(request.drafter)) return {Code::invalid_argument, "drafter is " + std::to_string(static_cast<uint32_t>(request.drafter)) + ", expected one of auspex_drafter"};
-    if (!limits_.has_draft) request.drafter = request.who().without_model;
+    if (request.names_model() && request.who().by_pass != limits_.with_passes) request.drafter = request.who().without_pass;
     const bool asks_caller = request.asks() && !drafters_->of(request.who().proposer).ask;
     if (asks_caller != bool(request.host_drafter))
         return {Code::invalid_argument, request.host_drafter ? "a host's drafter was given, expected the drafter to be chosen as host"

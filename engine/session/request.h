@@ -45,12 +45,13 @@ class RequestChecks {
   public:
     struct Limits {
         uint32_t vocab = 0, max_context = 0, max_draft_len = 0;
-        bool has_draft = false, has_tokenizer = false;
+        Drafter with_passes = Drafter::none; // of the engine
+        bool has_tokenizer = false;
     };
     RequestChecks() = default;
     RequestChecks(const Drafters& drafters, const Limits& limits) : drafters_(&drafters), limits_(limits) {}
 
-    // Completes it, too: it gets the engine's drafters, and without a draft model it drafts nothing.
+    // Completes it, too: it gets the engine's drafters, and what it asks of a drafter that the engine lacks is replaced.
     Status check(SequenceRequest& request) const;
     // Of one that was checked, what its use asks besides.
     Status check_new(const SequenceRequest& request) const;

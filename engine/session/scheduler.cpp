@@ -7,7 +7,7 @@
 namespace auspex {
 
 Status Scheduler::prepare(const SequenceRequest& request) {
-    return turns_->prepare(turns_of(request, {limits_.max_batch, limits_.max_replay_rows, limits_.max_draft_len}, draft_context_ > 0));
+    return turns_->prepare(turns_of(request, turn_limits_));
 }
 
 Result<bool> Scheduler::start_forks() {
@@ -111,17 +111,17 @@ Result<bool> Scheduler::start_round(double limit_ms) {
         const uint32_t end = sequence->target_len + sequence->unread_rows + form.n_nodes(); // rows this round may touch
         if (!slots_->map(*sequence->slot, ModelRole::target, end).ok()) continue;               // pages are on their way back
         sequence->planned = false;
-        const bool by_model = sequence->who().need == DraftNeed::pass;
-        if (by_model && !slots_->map(*sequence->slot, ModelRole::draft, end).ok()) continue;
+        const bool fills = sequence->who().leaves == DraftRows::own_cache;
+        if (fills && !slots_->map(*sequence->slot, ModelRole::draft, end).ok()) continue;
         slots_->tell(*sequence);
         slots_->tell_plan(*sequence);
-        form.model_drafts |= by_model;
+        form.model_drafts |= sequence->who().need == DraftNeed::pass;
         add_to_round(form, sequence->request);
         batch.push_back(sequence->slot->number);
-        entries.push_back({sequence->id, sequence->epoch, sequence->choice, sequence->target_len, sequence->who().fills_draft_cache});
+        entries.push_back({sequence->id, sequence->epoch, sequence->choice, sequence->target_len, fills});
         sequence->unread_rounds += 1;
         sequence->unread_rows += form.n_nodes();
-        sequence->unread_undrafted += sequence->who().fills_draft_cache ? 0 : 1;
+        sequence->unread_undrafted += fills ? 0 : 1;
         sequence->last_turn = turns_->last_number() + 1;
         if (sequence->first_round_ns == 0) sequence->first_round_ns = now_ns();
     }
@@ -177,7 +177,7 @@ Status Scheduler::plan_round() {
     for (LiveSequence* sequence : group) {
         add_to_round(planned_form_, sequence->request);
         if (sequence->request.draft_len == kAutoDraftLen && sequence->first_token_ns != 0) { // what comes first is not to wait for the compiler
-            by_model |= draft_context_ > 0 && sequence->request.may_use_model();
+            by_model |= turn_limits_.has_draft && sequence->request.may_use_model();
             by_others |= sequence->request.may_use_proposals();
             last_draft_len = std::max(last_draft_len, sequence->draft_len);
         }
@@ -221,7 +221,7 @@ Status Scheduler::drain() {
 Status Scheduler::with_free_slot(uint32_t n_rows, const Slots::Use& use, ModelRole of) {
     if (!slots_->has_free()) return admission_->no_free_slot();
     AUSPEX_TRY(drain());
-    return slots_->lend(of, n_rows, use);
+    return slots_->lend(models_.cache_role(of), n_rows, use);
 }
 
 Result<Scheduler::StepResult> Scheduler::step(double budget_ms) {

@@ -16,8 +16,8 @@ class Scheduler {
     };
     Scheduler(RoundModels models, TurnQueue& turns, Slots& slots, Admission& admission, RoundPlanner& planner, Outcomes& outcomes, const Limits& limits)
         : models_(models), turns_(&turns), slots_(&slots), admission_(&admission), planner_(&planner), outcomes_(&outcomes),
-          ready_(turns, {limits.max_batch, limits.max_replay_rows, limits.max_draft_len}, models.draft != nullptr), limits_(limits),
-          draft_context_(models.draft ? models.draft->cache().shape().max_rows : 0) {}
+          turn_limits_{limits.max_batch, limits.max_replay_rows, limits.max_draft_len, models.draft != nullptr, models.draft_cache() != nullptr},
+          ready_(turns, turn_limits_), limits_(limits), draft_context_(models.draft_cache() ? models.draft_cache()->shape().max_rows : 0) {}
 
     // Compiles what sequences with this request will need. The request was checked.
     Status prepare(const SequenceRequest& request);
@@ -64,10 +64,11 @@ class Scheduler {
     Admission* admission_;
     RoundPlanner* planner_;
     Outcomes* outcomes_;
+    TurnLimits turn_limits_;
     ReadyRounds ready_;
     RoundForm planned_form_ = {}; // batch and sampling of those whose next round was planned together
     Limits limits_;
-    uint32_t draft_context_; // rows that the draft model holds of a sequence; 0: there is none
+    uint32_t draft_context_; // rows that the draft model's own cache holds of a sequence; 0: there is none
 };
 
 } // namespace auspex

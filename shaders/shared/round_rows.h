@@ -20,13 +20,14 @@ SHARED_FUNCTION uint position_of(uint start, uint node) { return start + node; }
 SHARED_FUNCTION uint position_after(uint position) { return position + 1u; }
 
 // Rows of the draft's passes lie in regions, one per pass, each at a multiple of 8 rows (768 bytes) so that it can be bound alone.
-// Pass `node` evaluates that node of every entry. The first has two rows per entry: one that catches the draft cache up, then node 0.
+// Pass `node` evaluates that node of every entry. The first has `lead` more rows per entry, before node 0: one that catches a draft model's
+// cache up, or none where the passes share the target's cache.
 SHARED_FUNCTION uint draft_pass_first_row(uint batch, uint node) {
     return node == 0u ? 0u : (2u * batch + 7u) / 8u * 8u + (node - 1u) * ((batch + 7u) / 8u * 8u);
 }
-SHARED_FUNCTION uint draft_pass_rows_per_entry(uint node) { return node == 0u ? 2u : 1u; }
+SHARED_FUNCTION uint draft_pass_rows_per_entry(uint lead, uint node) { return node == 0u ? 1u + lead : 1u; }
 // Within its region.
-SHARED_FUNCTION uint draft_pass_row(uint entry, uint node) { return node == 0u ? 2u * entry + 1u : entry; }
+SHARED_FUNCTION uint draft_pass_row(uint lead, uint entry, uint node) { return node == 0u ? (1u + lead) * entry + lead : entry; }
 
 SHARED_END
 #endif

@@ -27,8 +27,9 @@ struct RowsArgs {
     uint target_kv_heads;
     uint draft_kv_heads;
     uint target_tile_rows;      // of attention, here with a slot's nodes
-    uint draft_first_tile_rows; // … and with two
+    uint draft_first_tile_rows; // … and with those of the first draft pass
     uint model_drafts; // 1: the recording has draft passes
+    uint draft_lead;     // rows of an entry before node 0 in the first of them, see round_rows.h
     uint draft_max_rows; // of a slot in the draft's cache: at positions after them the model drafts nothing
 };
 

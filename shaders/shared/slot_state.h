@@ -19,6 +19,12 @@ SHARED_CONST uint kDrafterModel = 1u;
 SHARED_CONST uint kDrafterNgram = 2u;  // tokens of `proposed`, found in the slot's own history
 SHARED_CONST uint kDrafterLookup = 3u; // the same
 SHARED_CONST uint kDrafterHost = 4u;   // tokens of `proposed`, written by the host
+SHARED_CONST uint kDrafterSelf = 5u;   // the target, by weights of fewer bits, in the target's cache
+
+// Drafts are sampled by passes within the round.
+SHARED_FUNCTION bool drafts_by_pass(uint drafter) { return drafter == kDrafterModel || drafter == kDrafterSelf; }
+// … and leave their rows in a cache of the drafter's own.
+SHARED_FUNCTION bool fills_draft_cache(uint drafter) { return drafter == kDrafterModel; }
 
 SHARED_CONST uint kAcceptRejection = 0u; // equal AcceptanceRule of engine/sequence
 SHARED_CONST uint kAcceptCoupled = 1u;   // target and drafts take their Gumbel-argmax with the same noise
@@ -59,7 +65,7 @@ struct SlotState {
     uint indexed_len;        // tokens of the text that the index of searches knows; 0: it knows another text
     uint match_len;          // tokens of context that `proposed` was found by
     uint n_proposed;
-    uint proposed[kMaxPath]; // drafts of the next round, of drafters other than the model
+    uint proposed[kMaxPath]; // drafts of the next round, of drafters without passes
     uint n_stop;
     uint stop_ids[kMaxStopIds];
 };

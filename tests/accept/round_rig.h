@@ -214,10 +214,10 @@ class RoundTest : public GpuTest {
         record_rows(to,
                     {.batch = rig.batch_list.view(), .state = rig.state.view(), .history = rig.history.view(), .round_slots = rig.round_slots.view(),
                      .target_rows = rig.target_rows.view(), .draft_rows = rig.draft_rows.view(), .counts = rig.counts.view()},
-                    {batch, draft_len, kHistory, 1, 1, true, kHistory});
+                    {batch, draft_len, kHistory, 1, 1, true, 1, kHistory});
         to.cmd.barrier();
         for (uint32_t step = 0; step < draft_len; ++step) {
-            const uint32_t per_slot = gpu::draft_pass_rows_per_entry(step), first = gpu::draft_pass_first_row(batch, step) + gpu::draft_pass_row(0, step);
+            const uint32_t per_slot = gpu::draft_pass_rows_per_entry(1, step), first = gpu::draft_pass_first_row(batch, step) + gpu::draft_pass_row(1, 0, step);
             record_logits(to, rig, rig.draft_tables, draft_vocab, rig.draft_rows, rig.draft_logits, {batch, first, per_slot, step, draft_len});
             const BufferView cuts = record_cuts(to, rig, rig.draft_cut_tables, rig.draft_rows, rig.draft_cuts, {batch, first, per_slot});
             record_vocab_partials(to, rig.draft_logits.view(), rig.state.view(), rig.partials.view(),

@@ -309,7 +309,7 @@ TEST_F(CApiTest, WrongRequestsAreRefusedAndTakeNoSlot) {
         {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_sequence_desc& d) { d.temperature = INFINITY; }},
         {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_sequence_desc& d) { d.draft_len = 9; }},
         {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_sequence_desc& d) { d.draft_len = 0xfffffffeu; }}, // one more is AUTO
-        {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_sequence_desc& d) { d.drafter = static_cast<auspex_drafter>(7); }},
+        {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_sequence_desc& d) { d.drafter = static_cast<auspex_drafter>(8); }},
         {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_sequence_desc& d) { d.drafter = AUSPEX_DRAFTER_HOST; }}, // and no callback
         {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_sequence_desc& d) { d.acceptance = static_cast<auspex_acceptance>(2); }},
         {AUSPEX_ERROR_INVALID_ARGUMENT, [](auspex_sequence_desc& d) { d.lenience = 0; }},

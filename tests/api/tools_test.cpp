@@ -39,7 +39,7 @@ TEST(CApiTools, ModelsAreDescribedByPath) {
 
 TEST(CApiTools, DraftersAreListed) {
     const uint32_t n = auspex_list_drafters(nullptr, 0);
-    ASSERT_EQ(n, 7u);
+    ASSERT_EQ(n, 8u);
     std::vector<auspex_drafter_info> rows(n + 1);
     rows[2].name = rows[n].name = "untouched";
     EXPECT_EQ(auspex_list_drafters(rows.data(), 2), n);
@@ -53,12 +53,13 @@ TEST(CApiTools, DraftersAreListed) {
         EXPECT_TRUE(values.insert(row.drafter).second) << row.name;
         if (row.rounds_place != ~0u) { EXPECT_TRUE(places.insert(row.rounds_place).second) << row.name; }
         EXPECT_EQ(row.needs_model != 0, row.drafter == AUSPEX_DRAFTER_MODEL || row.drafter == AUSPEX_DRAFTER_HYBRID) << row.name;
-        EXPECT_EQ(row.may_use_model != 0, row.needs_model != 0 || row.drafter == AUSPEX_DRAFTER_AUTO) << row.name;
+        EXPECT_EQ(row.needs_self != 0, row.drafter == AUSPEX_DRAFTER_SELF) << row.name;
+        EXPECT_EQ(row.may_use_model != 0, row.needs_model != 0 || row.needs_self != 0 || row.drafter == AUSPEX_DRAFTER_AUTO) << row.name;
         EXPECT_EQ(row.asks_host != 0, row.drafter == AUSPEX_DRAFTER_HOST) << row.name;
     }
-    EXPECT_EQ(values.size(), 7u);
-    EXPECT_EQ(*values.rbegin(), AUSPEX_DRAFTER_HOST);
-    EXPECT_EQ(places, (std::set<uint32_t>{0, 1, 2, 3, 4})); // all of auspex_sequence_stats.drafter_rounds
+    EXPECT_EQ(values.size(), 8u);
+    EXPECT_EQ(*values.rbegin(), AUSPEX_DRAFTER_SELF);
+    EXPECT_EQ(places, (std::set<uint32_t>{0, 1, 2, 3, 4, 5})); // all of auspex_sequence_stats.drafter_rounds, and self_drafter_rounds
 }
 
 TEST(CApiTools, MemoryIsReckonedBeforeItIsTaken) {

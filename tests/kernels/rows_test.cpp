@@ -89,10 +89,13 @@ class Rows : public RowsTest {
         std::vector<gpu::Row> target, draft;
         std::vector<uint32_t> counts;
     };
-    Made make(const std::vector<uint32_t>& batch, uint32_t draft_len) {
+    Made make(const std::vector<uint32_t>& batch, uint32_t draft_len, uint32_t lead = 1) {
         std::vector<gpu::SlotState> states;
         for (const Case& c : kCases)
             states.push_back(c.state);
+        if (lead == 0) { // all draft into the target's cache
+            for (gpu::SlotState& one : states) one.drafter = gpu::kDrafterSelf;
+        }
         const auto n = static_cast<uint32_t>(batch.size());
         const uint32_t n_draft = gpu::draft_pass_first_row(n, draft_len + 1), n_target = n * (draft_len + 1);
         const Buffer batch_buffer = upload(batch), state = upload(states), history = make_history(kCaseCount);
@@ -102,7 +105,7 @@ class Rows : public RowsTest {
             record_rows(to,
                         {.batch = batch_buffer.view(), .state = state.view(), .history = history.view(), .round_slots = round_slots.view(),
                          .target_rows = target.view(), .draft_rows = draft.view(), .counts = counts.view()},
-                        {n, draft_len, kStride, 3, 2, true, kDraftRows});
+                        {n, draft_len, kStride, 3, 2, true, lead, kDraftRows});
         });
         return {read<gpu::RoundSlot>(round_slots, n), read<gpu::Row>(target, n_target), read<gpu::Row>(draft, n_draft),
                 read<uint32_t>(counts, 12)};
@@ -194,6 +197,32 @@ TEST_F(Rows, are_none_when_nobody_is_live) {
     const Made made = make({gpu::kNoSlot}, 2);
     for (uint32_t first : {gpu::kCountsTarget, gpu::kCountsDraftFirst, gpu::kCountsDraftNext})
         EXPECT_EQ(made.counts[first], 0u);
+}
+
+// No cache of their own lags, so none is caught up: one row an entry in every pass, whatever draft_cache_len says.
+TEST_F(Rows, of_drafts_into_the_targets_cache_begin_with_the_last_token) {
+    constexpr uint32_t kDraftLen = 5;
+    std::vector<uint32_t> batch;
+    for (uint32_t i = 0; i < kCaseCount; ++i) batch.push_back(i);
+    const Made made = make(batch, kDraftLen, 0);
+    uint32_t n_lagging = 0;
+    for (uint32_t b = 0; b < batch.size(); ++b) {
+        const gpu::SlotState& state = kCases[b].state;
+        SCOPED_TRACE(kCases[b].name);
+        if (!state.live) continue;
+        const uint32_t k = made.round_slots[b].draft_len, room = state.max_context - std::min(state.max_context, state.target_len + 2);
+        EXPECT_EQ(k, std::min({kDraftLen, state.draft_len, room, kDraftRows - std::min(kDraftRows, state.target_len)}));
+        EXPECT_EQ(made.round_slots[b].one_hot, 0u);
+        n_lagging += k > 0 && state.draft_cache_len + 1 < state.target_len;
+        for (uint32_t j = 0; j < kDraftLen; ++j) {
+            const gpu::Row& row = made.draft[gpu::draft_pass_first_row(kCaseCount, j) + b];
+            if (j < k) expect_chain_row(row, b, state.target_len + j, state.target_len);
+            else EXPECT_EQ(row.live, 0u);
+            if (j == 0 && k > 0) { EXPECT_EQ(row.token, state.last_token); }
+        }
+    }
+    EXPECT_GT(n_lagging, 0u);
+    EXPECT_EQ(made.counts[gpu::kCountsDraftFirst + 2], ceil_div(kCaseCount, attention_tile_rows(kernels().tuning(), 1)));
 }
 
 TEST_F(Rows, come_for_more_entries_than_a_workgroup_has) {

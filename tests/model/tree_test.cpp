@@ -197,7 +197,7 @@ TEST_P(Tree, a_chain_given_as_parents_is_the_chain_of_a_round) {
     const Buffer made = output<gpu::Row>(kDraftLen + 1), draft = output<gpu::Row>(64), counts = output<uint32_t>(gpu::counts_words(1));
     run([&](Recorder& to) {
         record_rows(to, {.batch = batch.view(), .state = states.view(), .history = history.view(), .round_slots = slots.view(),
-                         .target_rows = made.view(), .draft_rows = draft.view(), .counts = counts.view()}, {1, kDraftLen, kKnown, 1, 1, false, 0});
+                         .target_rows = made.view(), .draft_rows = draft.view(), .counts = counts.view()}, {1, kDraftLen, kKnown, 1, 1, false, 1, 0});
     });
     const std::vector<gpu::Row> by_round = read<gpu::Row>(made, kDraftLen + 1), by_parents = tree_rows(chain, kKnown - 1);
     EXPECT_EQ(std::memcmp(by_round.data(), by_parents.data(), by_round.size() * sizeof(gpu::Row)), 0);

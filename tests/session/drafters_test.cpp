@@ -107,7 +107,8 @@ class Drafters : public ::testing::TestWithParam<Setting> {
             EXPECT_EQ(sum.of(Drafter::host) > 0, way.host != Host::nothing);
             EXPECT_EQ(sum.of(Drafter::host) + sum.of(Drafter::none), sum.rounds);
             break;
-        case DrafterChoice::none: break;
+        case DrafterChoice::none:
+        case DrafterChoice::self: EXPECT_EQ(sum.drafted, 0u); break; // here is no copy
         }
         const bool both_fates = way.drafter == DrafterChoice::ngram || way.drafter == DrafterChoice::lookup || way.drafter == DrafterChoice::hybrid ||
                                 (way.drafter == DrafterChoice::host && (way.host == Host::random || way.host == Host::now_and_then));

@@ -11,3 +11,14 @@ auspex_fault(1 "vocab_partials;vocab_partials.subgroup"
     [[largest = lane_max(largest);]]
     [[largest = lane_max(largest);
         if (args.of_draft != 0u) cut = kKeepAll;]])
+
+# Of drafts into the target's cache; self_draft_test.cpp has them.
+# the target's pass begins at start + K: the drafts' own rows stay
+auspex_fault(1 rows [[live && node <= k);]] [[live && node == k);]])
+# the target's pass leaves the rows of its drafts' ancestors as they are
+auspex_fault(2 rows
+    [[position_of(start, node), start, parent, live && node <= k);]]
+    [[position_of(start, node), start, parent, live && node <= k);
+            if (node < k) target_rows[row_of(args.draft_len, b, node)].kv_index = start + args.draft_len;]])
+# rows of rejected drafts count as the text's
+auspex_fault(1 accept_commit [[state[slot].target_len = start + emitted;]] [[state[slot].target_len = start + max(emitted, k);]])

@@ -17,7 +17,9 @@ TEST(DrafterTable, every_row_lies_at_its_own_place) {
     std::set<std::string> names;
     for (size_t i = 0; i < table.rows.size(); ++i) {
         EXPECT_EQ(table.rows[i].drafter, static_cast<Drafter>(i));
-        EXPECT_EQ(table.rows[i].fills_draft_cache, table.rows[i].need == DraftNeed::pass);
+        EXPECT_EQ(gpu::drafts_by_pass(static_cast<uint32_t>(i)), table.rows[i].need == DraftNeed::pass);
+        EXPECT_EQ(gpu::fills_draft_cache(static_cast<uint32_t>(i)), table.rows[i].leaves == DraftRows::own_cache);
+        EXPECT_EQ(table.rows[i].leaves == DraftRows::none, table.rows[i].need != DraftNeed::pass);
         EXPECT_EQ(table.rows[i].one_hot, table.rows[i].need == DraftNeed::search || table.rows[i].need == DraftNeed::host); // as rows.comp has it
         names.insert(table.rows[i].name);
     }
@@ -25,12 +27,12 @@ TEST(DrafterTable, every_row_lies_at_its_own_place) {
     std::set<DrafterChoice> choices;
     for (const DrafterChoiceRow& row : table.choices) {
         EXPECT_TRUE(choices.insert(row.choice).second);
-        ASSERT_NE(table.find(row.without_model), nullptr);
+        ASSERT_NE(table.find(row.without_pass), nullptr);
         EXPECT_TRUE(row.by_pass == Drafter::none || table.passes(row)) << row.name;
         EXPECT_TRUE(row.proposer == Drafter::none || table.searches(row) || table.asks(row)) << row.name;
     }
     EXPECT_EQ(table.find(static_cast<DrafterChoice>(99)), nullptr);
-    for (uint32_t unknown : {6u, kMostDrafters - 1, ~0u}) EXPECT_STREQ(table.of(static_cast<Drafter>(unknown)).name, "none") << "as a damaged record may have it";
+    for (uint32_t unknown : {7u, kMostDrafters - 1, ~0u}) EXPECT_STREQ(table.of(static_cast<Drafter>(unknown)).name, "none") << "as a damaged record may have it";
 }
 
 EngineDesc with_repeat(EngineDesc desc) {

@@ -24,7 +24,7 @@ Status Errand::prepare(uint32_t n_rows, size_t n_pages) {
 
 void Errand::tell(ModelRole of, std::span<const uint32_t> tokens, uint32_t first, std::span<const PageChange> pages) {
     CommandWriter writer(turn_.max_commands);
-    writer.pages(of, slot_, pages);
+    writer.pages(models_.cache_role(of), slot_, pages);
     writer.history(slot_, first, tokens);
     writer.flush(turn_);
     std::vector<ReplayRow> rows;

@@ -88,6 +88,43 @@ Status check_named_ids(const Checkpoint& model, const Tokenizer& tokenizer) {
     return bos == LlamaConfig().bos_id ? ok_status() : check("bos_token_id", bos); // the default nobody need have said
 }
 
+// What a pass reads besides norms.
+uint64_t matrix_bytes(const Checkpoint& model) {
+    uint64_t bytes = 0;
+    const auto add = [&](std::string_view name) {
+        const TensorInfo* tensor = model.find(name);
+        if (tensor && tensor->shape.size() == 2) bytes += tensor->shape[0] * device_row_bytes(tensor->dtype, static_cast<uint32_t>(tensor->shape[1]));
+    };
+    add(model.config().tied_embedding ? kEmbeddingRole.huggingface : kHeadRole.huggingface);
+    for (uint32_t i = 0; i < model.config().n_layers; ++i)
+        for (const TensorRole& role : kLayerRoles) add(huggingface_name(role, i));
+    return bytes;
+}
+
+std::optional<DType> type_of(SelfDraft self) {
+    switch (self) {
+    case SelfDraft::q4_0: return DType::q4_0;
+    case SelfDraft::q4_k: return DType::q4_k;
+    case SelfDraft::q8_0: return DType::q8_0;
+    case SelfDraft::none:
+    case SelfDraft::as_is: break;
+    }
+    return std::nullopt;
+}
+
+// From the target's own files, whatever the target itself is converted to.
+Result<std::unique_ptr<Checkpoint>> open_self_draft(const ModelSource& target, SelfDraft self, const Checkpoint& opened) {
+    ModelSource source = target;
+    if (const auto type = type_of(self)) source.type = type;
+    AUSPEX_TRY_ASSIGN(draft, open_one(source));
+    draft = trim_vocabulary(std::move(draft), opened.config().vocab_size);
+    const uint64_t whole = matrix_bytes(opened), copy = matrix_bytes(*draft);
+    if (self != SelfDraft::as_is && copy > whole / 4 * 3)
+        return Status(Code::invalid_argument, opened.name() + ": self_draft_weights as " + std::string(dtype_name(*source.type)) + " would take " + std::to_string(copy) +
+                                                  " bytes where the target's matrices take " + std::to_string(whole) + ", expected to save at least a quarter");
+    return draft;
+}
+
 } // namespace
 
 std::unique_ptr<Checkpoint> trim_vocabulary(std::unique_ptr<Checkpoint> source, uint32_t vocab_size) {
@@ -95,9 +132,10 @@ std::unique_ptr<Checkpoint> trim_vocabulary(std::unique_ptr<Checkpoint> source, 
     return std::make_unique<TrimmedCheckpoint>(std::move(source), vocab_size);
 }
 
-Result<OpenedModels> open_models(const ModelSource& target, const ModelSource& draft) {
+Result<OpenedModels> open_models(const ModelSource& target, const ModelSource& draft, SelfDraft self) {
     OpenedModels models;
     if (!target.named()) return Status(Code::invalid_argument, "target_path is not set; expected a GGUF file or a model folder");
+    if (self != SelfDraft::none && draft.named()) return Status(Code::invalid_argument, "a draft model and self_draft_weights were both given, expected one of them");
     AUSPEX_TRY_SET(models.target, open_one(target));
     models.end_ids = models.target->config().eos_ids;
     if (draft.named()) AUSPEX_TRY_SET(models.draft, open_one(draft));
@@ -121,6 +159,7 @@ Result<OpenedModels> open_models(const ModelSource& target, const ModelSource& d
         models.draft = trim_vocabulary(std::move(models.draft), n_shared);
     }
     models.target = trim_vocabulary(std::move(models.target), n_tokens);
+    if (self != SelfDraft::none) AUSPEX_TRY_SET(models.draft, open_self_draft(target, self, *models.target));
     std::sort(models.end_ids.begin(), models.end_ids.end());
     models.end_ids.erase(std::unique(models.end_ids.begin(), models.end_ids.end()), models.end_ids.end());
     std::erase_if(models.end_ids, [&](uint32_t id) { return id >= n_tokens; }); // never sampled

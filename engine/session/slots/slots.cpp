@@ -13,7 +13,7 @@ Slots::Slots(RoundModels models, Limits limits) : models_(models), limits_(std::
     for (uint32_t i = 0; i < limits_.n_slots; ++i) {
         Slot& slot = slots_.emplace_back(Slot{.number = i, .pages = {}});
         for (ModelRole of : kModelRoles)
-            if (LlamaModel* model = models_.of(of)) slot.pages.push_back(model->cache().new_list());
+            if (KvCache* cache = models_.cache_of(of)) slot.pages.push_back(cache->new_list());
     }
     for (auto slot = slots_.rbegin(); slot != slots_.rend(); ++slot) free_.push_back(&*slot);
 }
@@ -43,7 +43,7 @@ Status Slots::lend(ModelRole of, uint32_t n_rows, const Use& use) {
 
 Status Slots::map(Slot& slot, ModelRole of, uint32_t n_rows) {
     std::vector<PageChange> changes;
-    AUSPEX_TRY(slot.pages_of(of).grow(std::min(n_rows, models_.of(of)->cache().shape().max_rows), changes));
+    AUSPEX_TRY(slot.pages_of(of).grow(std::min(n_rows, models_.cache_of(of)->shape().max_rows), changes));
     writer_.pages(of, slot.number, changes);
     return ok_status();
 }
@@ -63,12 +63,12 @@ Status Slots::share(const Slot& from, Slot& to, ModelRole of, uint32_t n_rows, s
 }
 
 void Slots::record_copies(Recording& cmd, std::span<const CacheCopy> copies) const {
-    for (const CacheCopy& copy : copies) models_.of(copy.of)->cache().record_copy(cmd, copy.pages);
+    for (const CacheCopy& copy : copies) models_.cache_of(copy.of)->record_copy(cmd, copy.pages);
 }
 
 void Slots::collect(uint64_t completed_turn) {
     for (ModelRole of : kModelRoles)
-        if (LlamaModel* model = models_.of(of)) model->cache().pool().collect(completed_turn);
+        if (KvCache* cache = models_.cache_of(of)) cache->pool().collect(completed_turn);
 }
 
 bool Slots::has_room(const LiveSequence& sequence, uint64_t n_tokens, uint32_t n_tables) const {

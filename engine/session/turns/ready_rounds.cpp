@@ -25,18 +25,18 @@ bool ReadyRounds::is_ready(const RoundForm& form) {
 
 bool ReadyRounds::draft_can_begin() {
     if (draft_can_begin_) return true;
-    const std::vector<TurnKey> needed = catch_up_turns(limits_.max_replay_rows);
+    const std::vector<TurnKey> needed = catch_up_turns(limits_);
     draft_can_begin_ = std::all_of(needed.begin(), needed.end(), [&](const TurnKey& key) { return turns_->is_compiled(key); });
     return draft_can_begin_;
 }
 
 Status ReadyRounds::ask_for(RoundForm form, bool by_model, bool by_others, uint32_t draft_len) {
-    by_model = by_model && has_draft_;
+    by_model = by_model && limits_.has_draft;
     if (!(by_model || by_others) || turns_->is_compiling()) return ok_status();
     uint32_t& asked = asked_[{form, by_model, by_others}];
     if (asked == limits_.max_draft_len || (asked > 0 && draft_len < kShortDrafts)) return ok_status();
     std::vector<TurnKey> keys;
-    if (by_model && asked == 0) keys = catch_up_turns(limits_.max_replay_rows);
+    if (by_model && asked == 0) keys = catch_up_turns(limits_);
     const uint32_t shortest = asked + 1;
     asked = asked == 0 ? std::min(kShortDrafts, limits_.max_draft_len) : limits_.max_draft_len;
     for (const bool model_drafts : {true, false}) {

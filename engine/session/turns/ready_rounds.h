@@ -9,7 +9,7 @@ namespace auspex {
 
 class ReadyRounds {
   public:
-    ReadyRounds(TurnQueue& turns, const TurnLimits& limits, bool has_draft) : turns_(&turns), limits_(limits), has_draft_(has_draft) {}
+    ReadyRounds(TurnQueue& turns, const TurnLimits& limits) : turns_(&turns), limits_(limits) {}
 
     // Before the rounds are asked about that may be chosen from next.
     void begin_choice();
@@ -24,7 +24,6 @@ class ReadyRounds {
     bool draft_can_begin(); // whatever it lacks
     TurnQueue* turns_;
     TurnLimits limits_;
-    bool has_draft_;
     struct Asked {
         RoundForm form; // without drafts
         bool by_model, by_others;

@@ -26,17 +26,18 @@ void join_sampling(RoundForm& form, const RoundForm& other) {
     form.truncation.min_p |= other.truncation.min_p;
 }
 
-std::vector<TurnKey> catch_up_turns(uint32_t max_replay_rows) {
-    std::vector<TurnKey> turns = {{.kind = TurnKind::answer_catch_up, .rows = catch_up_rows(max_replay_rows)}};
-    for (uint32_t rows = 0, bucket = 0; rows < max_replay_rows; rows = bucket) {
-        bucket = row_bucket(rows + 1, max_replay_rows);
+std::vector<TurnKey> catch_up_turns(const TurnLimits& limits) {
+    if (!limits.has_draft_cache) return {};
+    std::vector<TurnKey> turns = {{.kind = TurnKind::answer_catch_up, .rows = catch_up_rows(limits.max_replay_rows)}};
+    for (uint32_t rows = 0, bucket = 0; rows < limits.max_replay_rows; rows = bucket) {
+        bucket = row_bucket(rows + 1, limits.max_replay_rows);
         turns.push_back({.kind = TurnKind::prompt_catch_up, .rows = bucket});
     }
     return turns;
 }
 
-std::vector<TurnKey> turns_of(const SequenceRequest& request, const TurnLimits& limits, bool has_draft) {
-    const bool by_model = has_draft && request.may_use_model();
+std::vector<TurnKey> turns_of(const SequenceRequest& request, const TurnLimits& limits) {
+    const bool by_model = limits.has_draft && request.may_use_model();
     const bool by_others = request.may_use_proposals();
     const uint32_t max_draft_len = by_model || by_others ? std::min(request.draft_len, limits.max_draft_len) : 0;
     std::vector<TurnKey> turns = {{.kind = TurnKind::copy}};
@@ -45,7 +46,7 @@ std::vector<TurnKey> turns_of(const SequenceRequest& request, const TurnLimits& 
         turns.push_back({.kind = TurnKind::prefill, .rows = bucket});
     }
     if (by_model)
-        for (const TurnKey& key : catch_up_turns(limits.max_replay_rows)) turns.push_back(key);
+        for (const TurnKey& key : catch_up_turns(limits)) turns.push_back(key);
     RoundForm form = empty_round();
     add_to_round(form, request);
     for (form.batch = 1; form.batch <= limits.max_batch; form.batch *= 2)

@@ -21,6 +21,8 @@ inline uint32_t catch_up_rows(uint32_t max_replay_rows) { return std::min(kCatch
 
 struct TurnLimits {
     uint32_t max_batch, max_replay_rows, max_draft_len;
+    bool has_draft = false;       // a drafter with passes,
+    bool has_draft_cache = false; // whose cache may have to catch up
 };
 
 // A round that nobody takes part in yet; and with one more sequence, but for its drafts.
@@ -29,9 +31,9 @@ void add_to_round(RoundForm& form, const SequenceRequest& request);
 void join_sampling(RoundForm& form, const RoundForm& other); // what sequences of either need, but for batch and drafts
 
 // Every turn that sequences with such a request may take part in.
-std::vector<TurnKey> turns_of(const SequenceRequest& request, const TurnLimits& limits, bool has_draft);
+std::vector<TurnKey> turns_of(const SequenceRequest& request, const TurnLimits& limits);
 
-// What a round like `form` needs besides: turns that let the draft model begin; none where it does not draft.
-std::vector<TurnKey> catch_up_turns(uint32_t max_replay_rows);
+// What rounds with draft passes need besides: turns that let the draft model begin; none where no cache of its own is there.
+std::vector<TurnKey> catch_up_turns(const TurnLimits& limits);
 
 } // namespace auspex

@@ -44,8 +44,12 @@ std::span<const auspex_drafter_info> drafters() {
     return all;
 }
 
+bool drafts_by_pass_alone(auspex_drafter drafter) {
+    return drafter_info(drafter).may_use_model != 0 && drafter_info(drafter).searches == 0;
+}
+
 const auspex_drafter_info& drafter_info(auspex_drafter drafter) {
-    static const auspex_drafter_info unknown = {AUSPEX_DRAFTER_MAX_ENUM, "?", "", 0, 0, 0, 0, ~0u};
+    static const auspex_drafter_info unknown = {AUSPEX_DRAFTER_MAX_ENUM, "?", "", 0, 0, 0, 0, ~0u, 0};
     const auto found = std::find_if(drafters().begin(), drafters().end(), [&](const auspex_drafter_info& row) { return row.drafter == drafter; });
     return found == drafters().end() ? unknown : *found;
 }

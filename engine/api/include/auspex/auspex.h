@@ -147,10 +147,23 @@ typedef enum auspex_tuning {
     AUSPEX_TUNING_MAX_ENUM = 0x7fffffff
 } auspex_tuning;
 
+/** A second set of the target's matrices in fewer bits, made while loading from the target's own files, which drafts for it
+ *  (QSpec, Zhao et al. 2025). It reads the target's keys and values and writes into the target's cache, where every row is written
+ *  again before it counts: there is no second cache, and nothing to catch up with. It takes device memory for the matrices alone.
+ *  INVALID_ARGUMENT where it would save less than a quarter of the bytes of the target's matrices. */
+typedef enum auspex_self_draft {
+    AUSPEX_SELF_DRAFT_NONE = 0,
+    AUSPEX_SELF_DRAFT_AS_IS = 1, /* the target's own types: saves nothing, and every draft is accepted; for tests */
+    AUSPEX_SELF_DRAFT_Q4_0 = 2,
+    AUSPEX_SELF_DRAFT_Q4_K = 3,
+    AUSPEX_SELF_DRAFT_Q8_0 = 4,
+    AUSPEX_SELF_DRAFT_MAX_ENUM = 0x7fffffff
+} auspex_self_draft;
+
 typedef struct auspex_engine_desc {
     auspex_header header;         /* next: auspex_vulkan_device, auspex_synthetic_models, or NULL */
     const char* target_path;      /* UTF-8; a GGUF file (of a sharded one the first) or a Hugging Face folder */
-    const char* draft_path;       /* UTF-8; NULL: no draft model, every round is plain */
+    const char* draft_path;       /* UTF-8; NULL: no draft model */
     const char* device;           /* index ("0"), part of a name, or NULL: the most capable one. Unused with a host's device */
     uint32_t max_sequences;       /* sequences alive at once; default 1 */
     uint32_t max_context;         /* tokens per sequence, prompt included; 0: min(target, 4096). A draft drafts as far as its own goes */
@@ -170,6 +183,7 @@ typedef struct auspex_engine_desc {
     uint32_t background_threads;  /* that compile shaders between calls, ≤ 16; default 0. They call vkCreateShaderModule and
                                      vkCreateComputePipelines and, on an llvmpipe device that the engine made itself, use a VkDevice of their own;
                                      what they finish is taken over, logged and saved inside later calls */
+    auspex_self_draft self_draft_weights; /* default AUSPEX_SELF_DRAFT_NONE. Excludes a draft model */
 } auspex_engine_desc;
 
 /** INVALID_ARGUMENT when size is smaller than a header. Any thread. */
@@ -191,12 +205,13 @@ typedef struct auspex_engine_info {
     uint32_t max_context;        /* tokens per sequence */
     uint32_t max_draft_len;
     uint32_t max_sequences;
-    uint32_t has_draft;          /* 0 or 1 */
+    uint32_t has_draft;          /* 1: a draft model, or the target's own weights in fewer bits, can draft */
     uint64_t device_memory_bytes; /* reserved by this engine */
     uint64_t target_weights_bytes; /* read by one plain target pass */
     uint64_t draft_weights_bytes;  /* 0 without a draft */
     char numerics_id[64];        /* devices with equal ids were built with equal reduction trees */
     uint32_t draft_context;      /* tokens of a sequence, of max_context, in which the draft model can draft; 0 without a draft */
+    uint32_t is_self_draft;      /* 1: the draft is the target's own weights */
 } auspex_engine_info;
 
 AUSPEX_API auspex_status auspex_engine_info_init(auspex_engine_info* info, size_t size);
@@ -270,6 +285,7 @@ typedef enum auspex_drafter {
     AUSPEX_DRAFTER_LOOKUP = 4, /* what followed the latest, longest match of the text's last ngram_max tokens in this text */
     AUSPEX_DRAFTER_HYBRID = 5, /* NGRAM's where its match is long, else MODEL's */
     AUSPEX_DRAFTER_HOST = 6,   /* auspex_sequence_desc.host_drafter's */
+    AUSPEX_DRAFTER_SELF = 7,   /* the target, by weights of fewer bits: auspex_engine_desc.self_draft_weights; without these nobody drafts */
     AUSPEX_DRAFTER_MAX_ENUM = 0x7fffffff
 } auspex_drafter;
 
@@ -423,6 +439,7 @@ typedef struct auspex_sequence_stats {
     char choice[160];          /* UTF-8: what was chosen last and why; "" when draft_len and drafter were given */
     uint32_t not_finite_n;     /* tokens from logits of the target of which the largest is no finite number: they mean nothing.
                                   Weights that are damaged, or too large for their type */
+    uint32_t self_drafter_rounds; /* rounds that tested drafts of AUSPEX_DRAFTER_SELF */
 } auspex_sequence_stats;
 
 AUSPEX_API auspex_status auspex_sequence_stats_init(auspex_sequence_stats* stats, size_t size);

@@ -116,6 +116,8 @@ typedef struct auspex_memory_plan {
     uint64_t device_bytes, device_free_bytes; /* of the device's largest heap; free: as VK_EXT_memory_budget tells, else all */
     uint32_t max_context;                   /* tokens per sequence that were reckoned with */
     uint32_t fits;                          /* 0 or 1 */
+    uint32_t device_is_cpu;                 /* 0 or 1 */
+    uint64_t target_pass_bytes, draft_pass_bytes; /* of weights, read by a pass of one row; draft: of the model or the copy that drafts */
 } auspex_memory_plan;
 
 AUSPEX_API auspex_status auspex_memory_plan_init(auspex_memory_plan* plan, size_t size);
@@ -336,11 +338,12 @@ typedef struct auspex_drafter_info {
     auspex_drafter drafter;
     const char* name;      /* as flags have it */
     const char* summary;   /* a few words; "": the name says it */
-    uint32_t may_use_model; /* 1: passes of the draft model may draft */
+    uint32_t may_use_model; /* 1: passes of the draft model, or of the model's own weights, may draft */
     uint32_t needs_model;  /* 1: without a draft model it stands for another */
     uint32_t searches;     /* 1: the text is searched for drafts */
     uint32_t asks_host;    /* 1: auspex_sequence_desc.host_drafter is asked */
-    uint32_t rounds_place; /* in auspex_sequence_stats.drafter_rounds; ~0: it is several drafters */
+    uint32_t rounds_place; /* in auspex_sequence_stats.drafter_rounds; 5: self_drafter_rounds; ~0: it is several drafters */
+    uint32_t needs_self;   /* 1: without auspex_engine_desc.self_draft_weights it drafts nothing */
 } auspex_drafter_info;
 
 /** Writes the first `capacity` of them, in the order in which people are told of them, and returns how many there are. Any thread. */

@@ -1,0 +1,237 @@
+// Drafts by the target's own weights in fewer bits, in the target's own cache: texts and caches are those of plain decoding, whatever
+// the copy says; a copy in equal bits is always right; and what would break that is seen.
+#include "session/completions.h"
+#include "session/gpu_contents.h"
+#include "session/self_draft.h"
+#include "test_shaders.h"
+
+namespace auspex {
+namespace {
+
+using namespace test;
+
+struct TextCase {
+    SelfDraft self;
+    DType cache;
+    uint32_t slots;
+    uint32_t draft_len;
+};
+class SelfDraftTexts : public ::testing::TestWithParam<TextCase> {};
+
+TEST_P(SelfDraftTexts, greedy_and_coupled_are_plain) {
+    const TextCase& at = GetParam();
+    auto engine = make_engine(with_copy(at.self, at.slots, at.cache));
+    ASSERT_TRUE(engine);
+    EXPECT_EQ(&engine->draft()->cache(), &engine->target().cache());
+    auto alone = make_engine(with_copy(SelfDraft::none, at.slots, at.cache));
+    ASSERT_TRUE(alone);
+    Sum sum;
+    for (const float temperature : {0.0f, 1.0f}) {
+        const auto plain = run_jobs(*alone, jobs_of(10, 0, temperature)), drafted = run_jobs(*engine, jobs_of(10, at.draft_len, temperature));
+        for (size_t i = 0; i < plain.size(); ++i) {
+            EXPECT_EQ(drafted[i].tokens, plain[i].tokens) << "temperature " << temperature << ", job " << i;
+            sum.add(drafted[i].stats);
+        }
+    }
+    EXPECT_GT(sum.rounds, 50u);
+    EXPECT_GT(sum.accepted, sum.drafted / 10);
+    EXPECT_LT(sum.accepted, sum.drafted) << "some are rejected, else this shows nothing";
+}
+
+std::string name_of(const ::testing::TestParamInfo<TextCase>& at) {
+    return std::string(kSelfDraftNames[static_cast<size_t>(at.param.self)]) + "_" + std::string(dtype_name(at.param.cache)) + "_" + std::to_string(at.param.slots) + "_K" +
+           std::to_string(at.param.draft_len);
+}
+
+INSTANTIATE_TEST_SUITE_P(pairwise, SelfDraftTexts,
+                         ::testing::Values(TextCase{SelfDraft::q4_0, DType::f16, 1, 1}, TextCase{SelfDraft::q4_0, DType::f32, 8, 4}, TextCase{SelfDraft::q4_0, DType::q8_0, 8, 8},
+                                           TextCase{SelfDraft::q4_k, DType::f16, 8, 3}, TextCase{SelfDraft::q4_k, DType::q8_0, 1, 5}, TextCase{SelfDraft::q4_k, DType::f32, 1, 8},
+                                           TextCase{SelfDraft::q8_0, DType::f32, 8, 2}, TextCase{SelfDraft::q8_0, DType::q8_0, 1, 7}, TextCase{SelfDraft::q8_0, DType::f16, 8, 6}),
+                         name_of);
+
+// Automatic lengths, n-grams in between, and every sampling setting.
+TEST(SelfDraft, auto_hybrid_and_transforms_are_plain) {
+    auto engine = make_engine(with_copy(SelfDraft::q4_0, 4));
+    ASSERT_TRUE(engine);
+    SamplingParams transforms;
+    transforms.repeat_penalty = 1.2f;
+    transforms.presence_penalty = 0.1f;
+    transforms.frequency_penalty = 0.1f;
+    transforms.top_k = 40;
+    transforms.top_p = 0.95f;
+    transforms.min_p = 0.01f;
+    transforms.biases = {{5, 1.0f}, {7, -INFINITY}};
+    for (const DrafterChoice drafter : {DrafterChoice::automatic, DrafterChoice::hybrid, DrafterChoice::self}) {
+        Sum sum;
+        std::vector<Job> plain = jobs_of(6, 0, 0.9f), drafted = jobs_of(6, drafter == DrafterChoice::automatic ? kAutoDraftLen : 4, 0.9f, drafter);
+        for (std::vector<Job>* jobs : {&plain, &drafted})
+            for (Job& job : *jobs) job.transforms = transforms, job.ngram_max = 2;
+        const auto expected = run_jobs(*engine, plain), found = run_jobs(*engine, drafted);
+        for (size_t i = 0; i < plain.size(); ++i) {
+            EXPECT_EQ(found[i].tokens, expected[i].tokens) << "drafter " << static_cast<int>(drafter) << ", job " << i;
+            sum.add(found[i].stats);
+        }
+        if (drafter != DrafterChoice::automatic) { EXPECT_GT(sum.rounds, 20u); }
+    }
+}
+
+TEST(SelfDraft, rounds_in_slices_are_plain) {
+    EngineDesc desc = with_copy(SelfDraft::q4_0, 2);
+    desc.max_submission_ms = 0.001;
+    auto sliced = make_engine(desc), alone = make_engine(with_copy(SelfDraft::none));
+    ASSERT_TRUE(sliced && alone);
+    const auto plain = run_jobs(*alone, jobs_of(4, 0, 0)), drafted = run_jobs(*sliced, jobs_of(4, 3, 0));
+    Sum sum;
+    for (size_t i = 0; i < plain.size(); ++i) {
+        EXPECT_EQ(drafted[i].tokens, plain[i].tokens) << "job " << i;
+        sum.add(drafted[i].stats);
+    }
+    EXPECT_GT(sum.rounds, 40u);
+}
+
+// A copy in the target's own bits drafts what the target says, for ever: through plain rounds, forks, appended parts and small budgets.
+TEST(SelfDraft, equal_weights_are_always_accepted) {
+    for (const float temperature : {0.0f, 1.0f})
+        for (const AcceptanceRule rule : {AcceptanceRule::rejection, AcceptanceRule::coupled}) {
+            auto engine = make_engine(with_copy(SelfDraft::as_is, 3));
+            ASSERT_TRUE(engine);
+            Job job = jobs_of(3, 4, temperature)[2];
+            job.acceptance = rule;
+            job.max_tokens = 50;
+            const uint64_t id = engine->create_sequence(job.request()).value();
+            const LiveSequence& first = *find_sequence(*engine, id);
+            size_t changes = 0;
+            drive(*engine, [&] { // now with drafts, now without
+                const size_t due = first.output.size() / 7;
+                if (due > changes && first.stop == StopReason::none) {
+                    changes = due;
+                    EXPECT_TRUE(set_draft_len(*engine, id, due % 2 == 1 ? 0 : 1 + static_cast<uint32_t>(due % 8)).ok());
+                }
+                return false;
+            }, 0.05);
+            ASSERT_FALSE(HasFatalFailure());
+            SequenceRequest fork = job.request();
+            fork.prompt.clear();
+            fork.sampling.seed = 99;
+            const uint64_t forked = engine->fork_sequence(id, fork).value();
+            Job more = jobs_of(8, 5, temperature)[7];
+            more.acceptance = rule;
+            drive(*engine);
+            ASSERT_TRUE(engine->append_sequence(id, more.request()).ok());
+            drive(*engine);
+            for (const uint64_t one : {id, forked}) {
+                const SequenceStats& stats = find_sequence(*engine, one)->stats;
+                EXPECT_GT(stats.draft_n, 10u);
+                EXPECT_EQ(stats.draft_n_accepted, stats.draft_n) << "temperature " << temperature << ", rule " << static_cast<int>(rule);
+            }
+        }
+}
+
+// Everything that rounds with drafts left in the cache, beside the same text without a draft.
+std::string difference_to_plain(Engine& engine, const Job& job, Sum& sum) {
+    const auto run = [&](uint32_t draft_len) {
+        Job one = job;
+        one.draft_len = draft_len;
+        const uint64_t id = engine.create_sequence(one.request()).value();
+        drive(engine);
+        return id;
+    };
+    const uint64_t drafted = run(job.draft_len), plain = run(0);
+    const LiveSequence &a = *find_sequence(engine, drafted), &b = *find_sequence(engine, plain);
+    sum.add(a.stats);
+    std::string found = a.tokens != b.tokens ? "other tokens" : "";
+    const uint32_t rows = std::min(a.target_len, b.target_len);
+    EXPECT_EQ(slot_state(engine, a.slot->number).draft_cache_len, 0u);
+    if (found.empty()) found = first_difference(engine.target().cache().shape(), cache_rows(engine, engine.target(), b.slot->number, rows), cache_rows(engine, engine.target(), a.slot->number, rows));
+    EXPECT_TRUE(destroy_sequence(engine, drafted).ok() && destroy_sequence(engine, plain).ok());
+    return found;
+}
+
+TEST(SelfDraft, the_cache_is_that_of_plain_decoding) {
+    for (const DType cache : {DType::f16, DType::f32, DType::q8_0}) {
+        EngineDesc desc = with_copy(SelfDraft::q4_0, 2, cache);
+        desc.adjust_tuning = [](Tuning& tuning) { tuning.prompt_by_rows = false; }; // two families in one cache
+        auto engine = make_engine(desc);
+        ASSERT_TRUE(engine);
+        Sum sum;
+        for (const uint32_t draft_len : {1u, 4u, 8u})
+            for (const Job& job : jobs_of(3, draft_len, 0)) EXPECT_EQ(difference_to_plain(*engine, job, sum), "") << dtype_name(cache) << ", draft_len " << draft_len;
+        EXPECT_LT(sum.accepted, sum.drafted);
+        ASSERT_TRUE(drain(*engine).ok());
+        EXPECT_EQ(engine->target().cache().n_free_pages(), engine->target().cache().shape().n_pages);
+    }
+}
+
+// Faults of rows and of the slot's state that a shared cache makes possible.
+TEST(SelfDraft, rows_that_the_target_does_not_write_again_are_seen) {
+    for (const std::string fault : {"rows.fault1", "rows.fault2", "accept_commit.fault1"}) {
+        auto engine = make_engine(with_copy(SelfDraft::q4_0, 2));
+        ASSERT_TRUE(engine);
+        const auto spirv = test_shader(fault);
+        ASSERT_FALSE(spirv.empty()) << fault;
+        engine->kernels().replace(fault.substr(0, fault.find('.')), spirv);
+        Sum sum;
+        std::string found;
+        for (const Job& job : jobs_of(4, 4, 0))
+            if (found.empty()) found = difference_to_plain(*engine, job, sum);
+        EXPECT_NE(found, "") << fault;
+    }
+}
+
+TEST(SelfDraft, completions_have_the_targets_distribution) { expect_the_targets_distribution(20'000); }
+
+// The copy's head, several shards of it, takes what the plan says and no more; there is no second cache.
+TEST(SelfDraft, memory_is_what_was_planned) {
+    for (const SelfDraft self : {SelfDraft::none, SelfDraft::q4_0, SelfDraft::q8_0}) {
+        EngineDesc desc = with_copy(self);
+        desc.target_synthetic->config.tied_embedding = true;
+        desc.target_synthetic->config.vocab_size = 4096;
+        desc.adjust_caps = [](DeviceCaps& caps) { caps.max_storage_buffer_range = 300 << 10; };
+        desc.max_draft_len = 4;
+        desc.max_context = 64;
+        auto plan = Engine::plan(on_test_device(desc), warnings_to_stderr());
+        ASSERT_TRUE(plan.ok()) << plan.status().message();
+        auto engine = make_engine(desc);
+        ASSERT_TRUE(engine);
+        EXPECT_EQ(plan.value().total, engine->reserved_bytes());
+        EXPECT_EQ(plan.value().draft_cache, 0u);
+        EXPECT_EQ(plan.value().draft_weights > 0, self != SelfDraft::none);
+        if (self == SelfDraft::none) continue;
+        EXPECT_EQ(engine->draft()->weights().embedding.shards.size(), 0u);
+        EXPECT_GE(engine->draft()->weights().lm_head.shards.size(), 2u);
+        EXPECT_EQ(plan.value().draft_weights, engine->draft()->weights().bytes());
+        EXPECT_LT(plan.value().draft_pass, plan.value().target_pass * (self == SelfDraft::q4_0 ? 30 : 55) / 100);
+    }
+}
+
+TEST(SelfDraft, what_saves_too_little_is_refused) {
+    const auto refusal = [](DType target, SelfDraft self) {
+        EngineDesc desc = with_copy(self);
+        desc.target_type = target;
+        auto made = Engine::create(on_test_device(desc), {});
+        return made.ok() ? std::string() : made.status().message();
+    };
+    const std::string message = refusal(DType::q8_0, SelfDraft::q8_0);
+    EXPECT_NE(message.find("self_draft_weights as q8_0 would take "), std::string::npos) << message;
+    EXPECT_NE(message.find(", expected to save at least a quarter"), std::string::npos) << message;
+    EXPECT_NE(refusal(DType::q4_0, SelfDraft::q4_0), "");
+    EXPECT_EQ(refusal(DType::q8_0, SelfDraft::q4_0), "");
+    EXPECT_EQ(refusal(DType::q4_0, SelfDraft::as_is), "");
+    EngineDesc both = with_copy(SelfDraft::q4_0);
+    both.draft_synthetic = both.target_synthetic;
+    EXPECT_NE(Engine::create(on_test_device(both), {}).status().message().find("both given, expected one of them"), std::string::npos);
+}
+
+// Without a copy nobody drafts where self was asked for, and with one nobody where the draft model was.
+TEST(SelfDraft, an_engine_has_one_drafter_with_passes) {
+    for (const SelfDraft self : {SelfDraft::none, SelfDraft::q4_0})
+        for (const DrafterChoice drafter : {DrafterChoice::self, DrafterChoice::model}) {
+            auto engine = make_engine(with_copy(self));
+            ASSERT_TRUE(engine);
+            const Answer answer = run_jobs(*engine, jobs_of(1, 3, 0, drafter))[0];
+            EXPECT_EQ(answer.stats.draft_n > 0, self != SelfDraft::none && drafter == DrafterChoice::self);
+        }
+}
+
+} // namespace
+} // namespace auspex
