@@ -144,7 +144,7 @@ TEST(CliRun, JsonHasItsKeysInOrder) {
                                                  "speedup",
                                                  "drafter_rounds",
                                                  "choice"}));
-    EXPECT_EQ(keys_of(run["speculation"]["drafter_rounds"]), (Keys{"none", "model", "ngram", "lookup", "host"}));
+    EXPECT_EQ(keys_of(run["speculation"]["drafter_rounds"]), (Keys{"none", "model", "ngram", "lookup", "host", "self"}));
     EXPECT_TRUE(run["speculation"]["draft_len"].is_null()) << "auto";
     EXPECT_EQ(run["speculation"]["drafter"], "auto");
     EXPECT_EQ(run["speculation"]["lossless"], true);

@@ -71,7 +71,7 @@ void compare(const BenchResult& plain, BenchResult& result) {
     if (way.draft_len == AUSPEX_DRAFT_LEN_AUTO) return; // rounds of many lengths
     result.v = *result.verify_ms / *plain.verify_ms;
     // The others draft some rounds only, and how many drafts they find is theirs.
-    const bool is_model = way.drafter == AUSPEX_DRAFTER_MODEL;
+    const bool is_model = drafts_by_pass_alone(way.drafter);
     if (!way.is_plain() && !is_model) return;
     if (is_model) result.c = *result.draft_ms / way.draft_len / *plain.verify_ms;
     if (is_model && !result.alpha) return;

@@ -200,21 +200,24 @@ void complete(BenchOptions& options, const Shared& shared, const GivenFlags& giv
                           std::string("--no-draft and ") + flag + " contradict each other: give one of them");
     check_together(options.sampling);
     std::vector<auspex_drafter>& drafters = options.drafters;
-    if (options.simulated_alpha && !given.has("--drafter")) drafters = {AUSPEX_DRAFTER_MODEL}; // auto would judge coins
+    if (options.models.self_quant && !given.has("--drafter")) drafters = {AUSPEX_DRAFTER_SELF, AUSPEX_DRAFTER_AUTO};
+    if (options.simulated_alpha && !given.has("--drafter")) drafters.pop_back(); // auto would judge coins
     if (shared.no_draft) drafters.clear();
     std::erase(drafters, AUSPEX_DRAFTER_NONE); // plain decoding is always among the rows
     const bool may_use = std::any_of(drafters.begin(), drafters.end(), [](auspex_drafter drafter) {
         return needs_model(drafter) || drafter == AUSPEX_DRAFTER_AUTO;
     });
-    choose_models(shared, {may_use, needed_by(options, given)}, options.target_shape.has_value(),
+    const bool by_self = std::any_of(drafters.begin(), drafters.end(), needs_self);
+    if (by_self && std::any_of(drafters.begin(), drafters.end(), needs_model))
+        throw Failure(kExitUsage, "--drafter: self and the draft model exclude each other: an engine has one of them");
+    choose_models(shared, {may_use, needed_by(options, given), by_self}, options.target_shape.has_value(),
                   options.draft_shape.has_value(), options.models);
     if (!may_use) options.draft_shape.reset();
     if (!options.target_shape) options.target_text = options.models.target;
     if (!options.draft_shape) options.draft_text = options.models.draft;
     if (options.models.draft.empty() && !options.draft_shape) std::erase_if(drafters, needs_model);
-    const bool has_model = std::find(drafters.begin(), drafters.end(), AUSPEX_DRAFTER_MODEL) != drafters.end();
-    if (options.plot && !has_model)
-        throw Failure(kExitUsage, "--plot: expected the drafter model among those that are compared");
+    if (options.plot && std::none_of(drafters.begin(), drafters.end(), drafts_by_pass_alone))
+        throw Failure(kExitUsage, "--plot: expected the drafter model or self among those that are compared");
 }
 
 } // namespace auspex::cli

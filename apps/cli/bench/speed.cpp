@@ -215,7 +215,7 @@ void compare_with_passes(const SpeedReport& report, const BenchOptions& options,
     for (BenchResult& result : results) {
         const uint32_t draft_len = result.way.draft_len;
         const bool is_plain = result.way.is_plain();
-        if (!is_plain && (result.way.drafter != AUSPEX_DRAFTER_MODEL || draft_len == AUSPEX_DRAFT_LEN_AUTO)) continue;
+        if (!is_plain && (!drafts_by_pass_alone(result.way.drafter) || draft_len == AUSPEX_DRAFT_LEN_AUTO)) continue;
         const PassRow* verify = report.find_pass(false, draft_len + 1, depth);
         const PassRow* draft = report.find_pass(true, 1, depth);
         if (verify == nullptr || (!is_plain && draft == nullptr)) continue;

@@ -16,6 +16,8 @@ void complete(InfoOptions& options, const Shared& shared) {
     check_device(options.models);
     options.models.target = shared.target.value_or("");
     options.models.draft = shared.draft.value_or("");
+    options.models.self_draft = options.models.self_quant.value_or(AUSPEX_SELF_DRAFT_NONE);
+    if (shared.draft && options.models.self_quant) throw Failure(kExitUsage, "--self-quant and -md exclude each other: one of them drafts");
 }
 
 } // namespace auspex::cli

@@ -26,7 +26,9 @@ int info(const InfoOptions& options) {
     if (!at_end || found_none) throw Failure(kExitDevice, with_drivers(status, log.error_line(status)));
     if (!options.models.target.empty() && !report.devices.empty()) {
         report.tuning = describe_tuning(options.models);
-        report.plan = plan_memory({.models = options.models, .max_draft_len = SamplingOptions().max_draft_len()});
+        const Client::Request request = {.models = options.models, .max_draft_len = SamplingOptions().max_draft_len()};
+        report.plan = plan_memory(request);
+        if (options.models.draft.empty() && options.models.self_draft == AUSPEX_SELF_DRAFT_NONE) report.self_draft = judge_self_draft(request);
     }
 
     print_report(report, options.json);

@@ -61,6 +61,11 @@ void print_plan(const auspex_memory_plan& plan) {
     print_field("device", format_bytes(plan.device_free_bytes) + " free of " + format_bytes(plan.device_bytes));
 }
 
+void print_self_draft(const SelfDraftVerdict& verdict) {
+    const std::string size = verdict.plan.draft_weights > 0 ? ", " + format_bytes(verdict.plan.draft_weights) + " more" : "";
+    print_field("self-draft", "q4_0" + size + (verdict.is_taken() ? ": taken unless asked otherwise" : ": not taken unless asked for, " + verdict.refusal));
+}
+
 Json shape_json(const auspex_model_info& model) {
     return {{"hidden_size", model.hidden_size}, {"n_layers", model.n_layers},        {"n_heads", model.n_heads},
             {"n_kv_heads", model.n_kv_heads},   {"head_dim", model.head_dim},        {"ffn_size", model.ffn_size},
@@ -76,6 +81,7 @@ void print_listing(const InfoReport& report) {
     for (const auto& [path, model] : report.models)
         print_model(path, model);
     if (report.plan) print_plan(*report.plan);
+    if (report.self_draft) print_self_draft(*report.self_draft);
     if (report.tuning) print_tuning(*report.tuning);
 }
 
@@ -125,6 +131,11 @@ void print_json(const InfoReport& report) {
                   {"device_bytes", report.plan->device_bytes},
                   {"device_free_bytes", report.plan->device_free_bytes},
                   {"fits", report.plan->fits != 0}};
+    if (report.self_draft)
+        memory["self_draft"] = {{"type", "q4_0"},
+                                {"bytes", report.self_draft->plan.draft_weights},
+                                {"taken", report.self_draft->is_taken()},
+                                {"because", or_null(report.self_draft->refusal)}};
     print({{"schema", kSchema},
            {"devices", devices},
            {"models", models},

@@ -1,6 +1,7 @@
 // What auspex info found out, as plain data, and the ways to show it.
 #pragma once
 
+#include "cli/common/engine/self_draft.h"
 #include "cli/info/options.h"
 
 #include <utility>
@@ -11,6 +12,7 @@ struct InfoReport {
     std::vector<auspex_device_info> devices;
     std::vector<std::pair<std::string, auspex_model_info>> models; // (path, description)
     std::optional<auspex_memory_plan> plan;                        // of one sequence of these models
+    std::optional<SelfDraftVerdict> self_draft;                    // of the target alone
     std::optional<auspex_tuning_report> tuning;                    // for these models
 };
 

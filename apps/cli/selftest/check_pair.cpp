@@ -118,6 +118,7 @@ class PairChecks {
                 drafts.push_back(i % 3 == 2 ? (plain[i] + 1) % vocab_size_ : plain[i]);
             return drafts;
         };
+        if (client.info().is_self_draft != 0) question.drafter = AUSPEX_DRAFTER_SELF;
         if (client.info().has_draft == 0) {
             question.drafter = AUSPEX_DRAFTER_HOST;
             question.host_drafter = &two_of_three;

@@ -34,7 +34,7 @@ std::vector<Line> lines_of(const std::vector<PlotSeries>& series) {
         const std::string prefix = series[i].label.empty() ? "" : series[i].label + ", ";
         Line measured{prefix + "measured", color, false}, predicted{prefix + "predicted", color, true};
         for (const BenchResult& result : series[i].results) {
-            if (result.way.drafter != AUSPEX_DRAFTER_MODEL || result.way.draft_len > AUSPEX_MAX_DRAFT_LEN) continue;
+            if (!drafts_by_pass_alone(result.way.drafter) || result.way.draft_len > AUSPEX_MAX_DRAFT_LEN) continue;
             const double draft_len = result.way.draft_len;
             if (result.speedup) measured.points.push_back({draft_len, *result.speedup});
             if (result.predicted_speedup) predicted.points.push_back({draft_len, *result.predicted_speedup});

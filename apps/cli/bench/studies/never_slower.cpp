@@ -26,8 +26,9 @@ struct Pair {
 std::vector<Way> ways_of(const Client& client) {
     std::vector<Way> ways = {{}, {AUSPEX_DRAFTER_AUTO, AUSPEX_DRAFT_LEN_AUTO}};
     if (client.info().has_draft != 0) {
-        ways.push_back({AUSPEX_DRAFTER_MODEL, 2});
-        ways.push_back({AUSPEX_DRAFTER_MODEL, 4});
+        const auspex_drafter drafter = client.info().is_self_draft != 0 ? AUSPEX_DRAFTER_SELF : AUSPEX_DRAFTER_MODEL;
+        ways.push_back({drafter, 2});
+        ways.push_back({drafter, 4});
     }
     ways.push_back({AUSPEX_DRAFTER_NGRAM, 4});
     return ways;
@@ -128,6 +129,8 @@ int bench_never_slower(const BenchOptions& options) {
         ModelOptions models = options.models;
         models.draft = models.target;
         models.draft_weights = models.target_weights;
+        models.self_draft = AUSPEX_SELF_DRAFT_NONE; // one of them drafts
+        models.may_self_draft = false;
         Client twice({.models = models, .max_draft_len = kUsualMaxDraftLen});
         measure_pair({"draft = target", twice, false}, prompts, options, report);
     }

@@ -2,6 +2,7 @@
 #include "cli/common/engine/client.h"
 
 #include "cli/common/engine/llvmpipe_threads.h"
+#include "cli/common/engine/self_draft.h"
 #include "cli/common/engine/trace_file.h"
 #include "cli/common/output/progress_bar.h"
 #include "cli/common/system/terminal.h"
@@ -65,6 +66,7 @@ auspex_engine_desc describe(const Client::Request& request, LibraryLog& log) {
     desc.header.next = request.synthetic;
     desc.target_path = path_or_null(request.models.target);
     desc.draft_path = path_or_null(request.models.draft);
+    desc.self_draft_weights = request.models.self_draft;
     desc.device = request.models.device ? request.models.device->c_str() : nullptr;
     desc.max_sequences = request.max_sequences;
     desc.max_context = request.models.context;
@@ -135,8 +137,11 @@ auspex_model_info describe_model(const std::string& path, auspex_cache_type cach
 Client::Client(const Request& request) : target_(request.models.target) {
     keep_llvmpipe_from_waking_threads(request);
     const std::string cache = cache_folder();
+    ModelOptions models = request.models;
+    if (models.may_self_draft && request.max_draft_len > 0 && judge_self_draft(request).is_taken()) models.self_draft = AUSPEX_SELF_DRAFT_Q4_0;
     ProgressBar progress("loading");
-    auspex_engine_desc desc = describe(request, log_);
+    Request chosen = {models, request.synthetic, request.max_sequences, request.max_draft_len};
+    auspex_engine_desc desc = describe(chosen, log_);
     desc.cache_folder = path_or_null(cache);
     desc.progress = ProgressBar::callback;
     desc.progress_user_data = &progress;
@@ -155,6 +160,19 @@ auspex_memory_plan plan_memory(const Client::Request& request) {
     const auspex_status status = auspex_plan_memory(&desc, &plan);
     if (status < 0) throw create_failure(status, log.error_line(status), request.models);
     return plan;
+}
+
+SelfDraftVerdict judge_self_draft(const Client::Request& request) {
+    LibraryLog log;
+    ModelOptions models = request.models;
+    models.self_draft = AUSPEX_SELF_DRAFT_Q4_0;
+    const Client::Request with_copy = {models, request.synthetic, request.max_sequences, std::max(request.max_draft_len, 1u)};
+    const auspex_engine_desc desc = describe(with_copy, log);
+    SelfDraftVerdict verdict;
+    auspex_memory_plan_init(&verdict.plan, sizeof verdict.plan);
+    const auspex_status status = auspex_plan_memory(&desc, &verdict.plan);
+    verdict.refusal = status < 0 ? "it saves too little" : why_not(verdict.plan); // whatever else is wrong is said by the engine itself
+    return verdict;
 }
 
 auspex_tuning_report describe_tuning(const ModelOptions& models) {

@@ -12,6 +12,7 @@
 namespace auspex::cli {
 
 class TraceFile;
+struct SelfDraftVerdict; // engine/self_draft.h
 
 // The exit code of a library error.
 ExitCode exit_code_of(auspex_status status);
@@ -88,6 +89,8 @@ class Client {
 };
 
 // What an engine for this request would take of its device; throws as Client does.
+// Whether a copy of the target would be loaded to draft, where nobody asked for one. Reads no weights.
+SelfDraftVerdict judge_self_draft(const Client::Request& request);
 auspex_memory_plan plan_memory(const Client::Request& request);
 
 // The sizes that an engine for these models runs with, of what is known; throws as Client does.

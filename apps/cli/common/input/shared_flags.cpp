@@ -34,6 +34,12 @@ void add_models(CLI::App& app, Shared& shared, ModelOptions& models, const std::
     add_draft(app, shared, "Draft model, as -m; without it -m drafts from its own text at most");
     add_quant(app, models.target_weights);
     add_weight_type(app, "--draft-quant", "The same for the draft (as-is)", models.draft_weights);
+    add_choice<std::optional<auspex_self_draft>>(
+        app, "--self-quant", "TYPE",
+        "Draft by a copy of the target's own matrices in fewer bits, made while loading: q4_0, q4_k or q8_0, or as-is "
+        "for tests (q4_0 with --drafter self)",
+        models.self_quant,
+        {{"q4_0", AUSPEX_SELF_DRAFT_Q4_0}, {"q4_k", AUSPEX_SELF_DRAFT_Q4_K}, {"q8_0", AUSPEX_SELF_DRAFT_Q8_0}, {"as-is", AUSPEX_SELF_DRAFT_AS_IS}});
 }
 
 void add_cache_type(CLI::App& app, auspex_cache_type& target) {
@@ -153,7 +159,16 @@ void choose_models(const Shared& shared, const DraftNeed& need, bool has_target_
 
     models.is_bundled_pair = !shared.target && !shared.draft && !has_target_shape;
     if (!has_target_shape) models.target = shared.target ? *shared.target : bundled_model("target");
-    if (!need.may_use || has_draft_shape) return;
+    if (!need.may_use && !need.by_self) return;
+    if (need.by_self || models.self_quant) {
+        if (has_draft_shape) throw Failure(kExitUsage, "--draft-shape: expected no drafts by the target's own weights beside it");
+        if (shared.draft && !need.by_self) throw Failure(kExitUsage, "--self-quant and -md exclude each other: one of them drafts");
+        if (shared.draft) std::fprintf(stderr, "auspex: --drafter self: the draft model %s is not loaded\n", shared.draft->c_str());
+        models.self_draft = models.self_quant.value_or(AUSPEX_SELF_DRAFT_Q4_0);
+        return;
+    }
+    if (has_draft_shape) return;
+    models.may_self_draft = shared.target && !shared.draft && need.needed_by.empty();
     if (shared.draft)
         models.draft = *shared.draft;
     else if (!shared.target && !has_target_shape)
@@ -164,6 +179,10 @@ void choose_models(const Shared& shared, const DraftNeed& need, bool has_target_
 
 bool needs_model(auspex_drafter drafter) {
     return drafter_info(drafter).needs_model != 0;
+}
+
+bool needs_self(auspex_drafter drafter) {
+    return drafter_info(drafter).needs_self != 0;
 }
 
 DraftNeed settle_drafting(SamplingOptions& sampling, bool no_draft) {
@@ -181,7 +200,8 @@ DraftNeed settle_drafting(SamplingOptions& sampling, bool no_draft) {
     check_together(sampling);
     if (no_draft) sampling.draft_len = 0;
     return {.may_use = !sampling.is_plain() && (needs_model(sampling.drafter) || sampling.drafter == AUSPEX_DRAFTER_AUTO),
-            .needed_by = needs_model(sampling.drafter) ? drafter : ""};
+            .needed_by = needs_model(sampling.drafter) ? drafter : "",
+            .by_self = needs_self(sampling.drafter)};
 }
 
 void add_speculation(CLI::App& app, SamplingOptions& sampling, Shared& shared) {

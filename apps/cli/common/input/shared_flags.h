@@ -40,6 +40,7 @@ void check_device(const ModelOptions& models);
 struct DraftNeed {
     bool may_use = true;   // false: none is loaded
     std::string needed_by; // a flag that cannot do without, "" for none
+    bool by_self = false;    // the target's own weights draft instead
 };
 // Decides which models are meant by -m and -md.
 void choose_models(const Shared& shared, const DraftNeed& need, bool has_target_shape, bool has_draft_shape,
@@ -47,6 +48,7 @@ void choose_models(const Shared& shared, const DraftNeed& need, bool has_target_
 
 // What the commands that generate text share.
 bool needs_model(auspex_drafter drafter);
+bool needs_self(auspex_drafter drafter); // the target's own weights
 // What the flags about drafts mean together. --no-draft, --drafter none and --draft-len 0 are one.
 DraftNeed settle_drafting(SamplingOptions& sampling, bool no_draft);
 // How drafts come about; what they may cost.

@@ -20,8 +20,9 @@ void SpeculationReport::add(const auspex_sequence_stats& stats) {
     overlap += stats.overlap;
     for (size_t i = 0; i < accepted_histogram.size(); ++i)
         accepted_histogram[i] += stats.accepted_histogram[i];
-    for (size_t i = 0; i < drafter_rounds.size(); ++i)
+    for (size_t i = 0; i < std::size(stats.drafter_rounds); ++i)
         drafter_rounds[i] += stats.drafter_rounds[i];
+    drafter_rounds.back() += stats.self_drafter_rounds;
     if (stats.c >= 0.0) c = stats.c;
     if (stats.v >= 0.0) v = stats.v;
     if (stats.choice[0] != '\0') choice = stats.choice;

@@ -8,8 +8,8 @@
 
 namespace auspex::cli {
 
-// Whose drafts a round tested, by place in auspex_sequence_stats.drafter_rounds.
-inline constexpr size_t kRoundDrafters = std::extent_v<decltype(auspex_sequence_stats::drafter_rounds)>;
+// Whose drafts a round tested, by place in auspex_sequence_stats.drafter_rounds; the last is self_drafter_rounds.
+inline constexpr size_t kRoundDrafters = std::extent_v<decltype(auspex_sequence_stats::drafter_rounds)> + 1;
 const char* round_drafter(size_t place); // its name
 
 struct SpeculationReport {

@@ -1,0 +1,91 @@
+// Drafts by the target's own weights, as people ask for them.
+#include "cli/cli_process.h"
+
+#include "apps/cli/common/engine/self_draft.h"
+
+namespace auspex::test {
+
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+Json run_with(Arguments flags) {
+    flags.insert(flags.begin(), {"run", "-n", "40", "-s", "5"});
+    return run_cli_json(flags);
+}
+
+uint64_t self_rounds(const Json& run) {
+    return run["speculation"]["drafter_rounds"]["self"].get<uint64_t>();
+}
+
+} // namespace
+
+TEST(CliSelfDraft, TheTextIsThePlainText) {
+    const Json plain = run_with({"--no-draft"});
+    for (const char* type : {"q4_0", "q4_k", "q8_0", "as-is"}) {
+        const Json run = run_with({"--drafter", "self", "--draft-len", "3", "--self-quant", type});
+        EXPECT_EQ(run["completions"], plain["completions"]) << type;
+        EXPECT_GT(self_rounds(run), 5u) << type;
+        EXPECT_EQ(run["speculation"]["lossless"], true);
+        EXPECT_TRUE(run["model"]["draft"].is_null()) << "no draft model was loaded";
+    }
+    const Json automatic = run_with({"-m", kTarget, "--self-quant", "q4_0", "--no-stop"});
+    EXPECT_EQ(automatic["completions"], run_with({"--no-draft", "--no-stop"})["completions"]);
+    EXPECT_EQ(self_rounds(run_with({"-m", kTarget})), 0u) << "a CPU takes no copy unasked";
+}
+
+TEST(CliSelfDraft, ADraftModelBesideItIsNotLoadedAndThatIsSaid) {
+    const CliResult both = run_cli({"run", "-n", "4", "-m", kTarget, "-md", kDraft, "--drafter", "self"});
+    EXPECT_EQ(both.exit_code, 0) << both.err;
+    EXPECT_NE(both.err.find("--drafter self: the draft model " + std::string(kDraft) + " is not loaded"), std::string::npos) << both.err;
+    expect_error({"run", "-m", kTarget, "-md", kDraft, "--self-quant", "q4_0"}, kUsage, "--self-quant and -md exclude each other");
+    expect_error({"bench", "--drafter", "self,model"}, kUsage, "self and the draft model exclude each other");
+    expect_error({"run", "--self-quant", "q3"}, kUsage, "--self-quant");
+}
+
+TEST(CliSelfDraft, ACopyThatSavesTooLittleIsRefusedWithBothSizes) {
+    const CliResult refused = run_cli({"run", "-m", kTarget, "--quant", "q8_0", "--drafter", "self", "--self-quant", "q8_0"});
+    EXPECT_NE(refused.exit_code, 0);
+    EXPECT_NE(refused.err.find("self_draft_weights as q8_0 would take "), std::string::npos) << refused.err;
+    EXPECT_NE(refused.err.find("expected to save at least a quarter"), std::string::npos) << refused.err;
+}
+
+TEST(CliSelfDraft, InfoSaysWhetherItWouldBeTaken) {
+    const Json memory = run_cli_json({"info", "-m", kTarget, "-c", "512", "--json"})["memory"];
+    EXPECT_EQ(memory["self_draft"]["type"], "q4_0");
+    EXPECT_GT(memory["self_draft"]["bytes"], 1000000);
+    EXPECT_EQ(memory["self_draft"]["taken"], false);
+    EXPECT_EQ(memory["self_draft"]["because"], "the device is a CPU");
+    EXPECT_FALSE(run_cli_json({"info", "-m", kTarget, "-md", kDraft, "--json"})["memory"].contains("self_draft"));
+    EXPECT_NE(run_cli({"info", "-m", kTarget}).out.find("not taken unless asked for, the device is a CPU"), std::string::npos);
+}
+
+// The rule by itself: this machine has no GPU.
+TEST(CliSelfDraft, ItIsTakenWhereItSavesAndFits) {
+    auspex_memory_plan plan = {};
+    plan.total = 8'900;
+    plan.device_free_bytes = 10'000;
+    plan.target_pass_bytes = 6'400;
+    plan.draft_pass_bytes = 1'800;
+    EXPECT_EQ(cli::why_not(plan), "");
+    plan.total = 9'100;
+    EXPECT_EQ(cli::why_not(plan), "it leaves less than a tenth of the memory");
+    plan.total = 8'900;
+    plan.draft_pass_bytes = 3'600; // 0.56
+    EXPECT_EQ(cli::why_not(plan), "it saves too little");
+    plan.draft_pass_bytes = 3'520; // 0.55
+    EXPECT_EQ(cli::why_not(plan), "");
+    plan.device_is_cpu = 1;
+    EXPECT_EQ(cli::why_not(plan), "the device is a CPU");
+}
+
+TEST(CliSelfDraft, BenchMeasuresIt) {
+    const Json bench = run_cli_json({"bench", "-m", kTarget, "--drafter", "self,auto", "--draft-len", "2", "-n", "16", "-p", "16", "-r", "1", "--json"});
+    bool seen = false;
+    for (const Json& row : bench["results"]) seen = seen || (row["drafter"] == "self" && row["c"].is_number());
+    EXPECT_TRUE(seen) << bench.dump();
+    const Json shape = run_cli_json({"bench", "--shape", "d=64,L=1,ffn=96,heads=2,vocab=97", "--drafter", "self", "--alpha", "0.9", "--draft-len", "3", "-n", "16", "-p", "16", "-r", "1", "--json"});
+    EXPECT_FALSE(shape["results"].empty());
+}
+
+} // namespace auspex::test
