@@ -45,7 +45,7 @@ TEST(CliSelfDraft, ADraftModelBesideItIsNotLoadedAndThatIsSaid) {
 
 TEST(CliSelfDraft, ACopyThatSavesTooLittleIsRefusedWithBothSizes) {
     const CliResult refused = run_cli({"run", "-m", kTarget, "--quant", "q8_0", "--drafter", "self", "--self-quant", "q8_0"});
-    EXPECT_NE(refused.exit_code, 0);
+    EXPECT_EQ(refused.exit_code, kUsage) << refused.err;
     EXPECT_NE(refused.err.find("self_draft_weights as q8_0 would take "), std::string::npos) << refused.err;
     EXPECT_NE(refused.err.find("expected to save at least a quarter"), std::string::npos) << refused.err;
 }

@@ -48,6 +48,8 @@ Failure model_failure(auspex_status status, const std::string& line, const std::
 Failure create_failure(auspex_status status, const std::string& line, const ModelOptions& models) {
     if (status == AUSPEX_ERROR_INVALID_ARGUMENT && models.context > 0 && line.find("context") != std::string::npos)
         return {kExitUsage, format("-c %u: ", models.context) + line};
+    if (status == AUSPEX_ERROR_INVALID_ARGUMENT && line.find("self_draft_weights") != std::string::npos)
+        return {kExitUsage, "--self-quant: " + line};
     for (const std::string& path : {models.target, models.draft})
         if (!path.empty() && line.starts_with(path)) return model_failure(status, line, path);
     const bool lacks_flag =
