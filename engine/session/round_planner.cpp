@@ -105,7 +105,7 @@ RoundPlanner::Report RoundPlanner::report(const LiveSequence& sequence) const {
     if (draft_context_ > 0) report.c = costs_.c();
     if (sequence.stats.rounds > 0) report.v = costs_.v(1 + sequence.stats.draft_n / sequence.stats.rounds);
     if (!sequence.speculation || !is_chosen_freely(sequence.request)) return report;
-    const SpeculationSummary summary = summary_of(*sequence.speculation, costs_);
+    const SpeculationSummary summary = summary_of(*sequence.speculation, costs_, sequence.request.drafters->of(sequence.request.who().by_pass).name);
     report.predicted_speedup = summary.predicted_speedup;
     report.choice = summary.reason;
     return report;

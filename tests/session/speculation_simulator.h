@@ -136,7 +136,7 @@ class Machine {
         if (unread) read(engine, state, *unread);
         run.tokens = at;
         run.plain_ms *= static_cast<double>(at) / run.rounds; // plain rounds at the speed the machine had meanwhile
-        run.summary = summary_of(state, engine.costs);
+        run.summary = summary_of(state, engine.costs, "model");
         return run;
     }
 

@@ -68,7 +68,7 @@ void SpeculatingSequence::begin_round(bool is_probe, double plain_tokens) {
     state->predicted_plain_tokens += plain_tokens;
 }
 
-SpeculationSummary summary_of(const SequenceSpeculation& state, const CostModel& costs) {
+SpeculationSummary summary_of(const SequenceSpeculation& state, const CostModel& costs, const char* by_pass) {
     SpeculationSummary summary;
     if (state.predicted_plain_tokens > 0) summary.predicted_speedup = state.predicted_tokens / state.predicted_plain_tokens;
     const auto source = static_cast<size_t>(std::max_element(state.rounds.begin(), state.rounds.end()) - state.rounds.begin());
@@ -86,7 +86,7 @@ SpeculationSummary summary_of(const SequenceSpeculation& state, const CostModel&
     } else {
         const auto k = static_cast<unsigned>((state.draft_lens[source] + state.rounds[source] / 2) / state.rounds[source]);
         if (source == static_cast<size_t>(DraftSource::model))
-            say("model drafts, K %u: α %.2f, c %.2f, v(%u) %.2f → %.2fx expected", k, alpha, costs.c(), k + 1, costs.v(k + 1), summary.predicted_speedup);
+            say("%s drafts, K %u: α %.2f, c %.2f, v(%u) %.2f → %.2fx expected", by_pass, k, alpha, costs.c(), k + 1, costs.v(k + 1), summary.predicted_speedup);
         else say("text proposes, K %u: v(%u) %.2f → %.2fx expected", k, k + 1, costs.v(k + 1), summary.predicted_speedup);
     }
     summary.reason = text;

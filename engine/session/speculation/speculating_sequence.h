@@ -51,7 +51,7 @@ struct SpeculationSummary {
     double predicted_speedup = 1; // over plain rounds, by what was known when the rounds were chosen
     std::string reason;           // one line: "model drafts, K 4: α 0.82, c 0.21, v(5) 1.40 → 1.7x expected"
 };
-SpeculationSummary summary_of(const SequenceSpeculation& state, const CostModel& costs);
+SpeculationSummary summary_of(const SequenceSpeculation& state, const CostModel& costs, const char* by_pass); // the name of who drafts by passes
 
 // A round that is asked for.
 struct AskedRound {
