@@ -8,7 +8,8 @@
 //     takes longer than a plain one before it runs, and is credited with the tokens that it won. So draft_len grows as drafts are
 //     accepted (at most one more than this text accepts, or two if the pair is known: speculating_sequence), and no text loses more
 //     than its account, whatever the estimates say. If recent texts of this pair won, the account
-//     opens with 5 tokens; otherwise with none, until savings can pay for a probe.
+//     opens with 5 tokens; if nobody knows the pair, with 0.75, so that its drafts do not end before one was read; otherwise with
+//     none, until savings can pay for a probe.
 //  4. probation: a class of drafts that no longer wins pauses, for 8 rounds at first and twice as long every time. Then single
 //     drafts probe it, as long as they are accepted. If measured costs forbid it but bytes and stages do not, savings pay for a
 //     probe now and then. Proposals that a search finds need no probe: in every round the first one is compared with the token that
@@ -34,6 +35,7 @@ namespace {
 
 constexpr double kKnownDrafts = 20; // tested in this text: its own word is enough
 constexpr double kKnownAccount = 5; // tokens: of a sequence of a pair that usually wins
+constexpr double kUnknownAccount = 0.75; // tokens: of a pair that nobody knows, so that its first drafts do not end before one of them was read
 
 RoundShape shape_of(std::span<const SpeculatingSequence> group, RoundShape shape, bool with_catching_up) {
     for (const SpeculatingSequence& sequence : group) {
@@ -119,7 +121,7 @@ AskedRound SpeculationPolicy::choose(Group group, const RoundShape& base, const 
 
 void SpeculationPolicy::begin_text(SequenceSpeculation& state, const RoundShape& base) const {
     state.began = true;
-    if (!long_run_.is_known(DraftClass::model)) state.account.open(std::min(kProbeSavings, long_run_.savings));
+    if (!long_run_.is_known(DraftClass::model)) state.account.open(std::max(kUnknownAccount, std::min(kProbeSavings, long_run_.savings)));
     else if (usually_wins(long_run_.alpha(DraftClass::model), base, max_draft_len_, costs_)) state.account.open(kKnownAccount);
     else if (long_run_.savings >= std::max(kProbeSavings, probe_savings_)) state.account.open(kProbeSavings);
 }
