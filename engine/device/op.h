@@ -4,7 +4,8 @@
 //         using Args = gpu::SwigluArgs;                         // push constants; NoArgs: none
 //         struct Bindings { BufferView gate_up, y; };           // as the shader calls its buffers, in the order of their slots
 //     };
-// The build compares all three with every module of the shader (cmake/embed_shader.cmake).
+// The build compares all three with every module of the shader (cmake/embed_shader.cmake). What shape a buffer has stands beside its slot
+// in shared/OP_args.h.
 #pragma once
 
 #include "device/buffer.h"

@@ -62,7 +62,6 @@ class Drafters {
     const DrafterChoiceRow* find(DrafterChoice choice) const; // null: there is none
     // In an engine whose drafter with passes is this one (none: it has none).
     void settle(Drafter with_passes);
-    bool fills_draft_cache(Drafter drafter) const { return of(drafter).leaves == DraftRows::own_cache; }
     // What a choice needs.
     bool passes(const DrafterChoiceRow& choice) const { return of(choice.by_pass).need == DraftNeed::pass; }
     bool searches(const DrafterChoiceRow& choice) const { return of(choice.proposer).need == DraftNeed::search; }

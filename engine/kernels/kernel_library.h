@@ -23,9 +23,9 @@ namespace auspex {
 
 struct KernelId {
     std::vector<uint32_t> constants = {}; // specialization constants 0…n-1
-    std::string variant = {};             // what is built of the op's shader, behind its name (".quant"); empty: the plain one
+    std::string variant = {};             // what is built of the op's shader, after its name (".quant"); empty: the plain one
     bool has_subgroup_variant = false;    // "<shader><variant>.subgroup" exists: reductions by shuffles
-    std::string wide_variant = {};        // the one for devices that are tuned to wide ones, behind its name, too; empty: none
+    std::string wide_variant = {};        // the one for devices that are tuned to wide ones, after its name, too; empty: none
     std::vector<uint32_t> texels = {};    // bindings where that one can read texels instead: kTexel… of shared/texels.h + binding
     bool full_subgroups = false;          // needs subgroups of tuning's size, though it reduces nothing by shuffles
     std::string_view shader = {};         // the op's, as its layout

@@ -107,7 +107,7 @@ void LlamaModel::record_linear(Recorder& to, const Pass& pass, const Linear& wei
 
 void LlamaModel::record_embedding(Recorder& to, const Pass& pass) const {
     to.cmd.stage(Region::embedding);
-    record_embed(to, whole().weights_.embedding, pass.rows, pass.n_rows, activations().x.view(), padded_width(config().hidden_size));
+    record_embed(to, owner().weights_.embedding, pass.rows, pass.n_rows, activations().x.view(), padded_width(config().hidden_size));
     to.cmd.barrier();
 }
 
@@ -145,7 +145,7 @@ void LlamaModel::record_attention_input(Recorder& to, const Pass& pass, uint32_t
     const AttentionShape shape = cache().attention_shape();
     const ops::RopeAppend::Bindings b = {.qkv = a.qkv.view(),
                                          .rows = pass.rows,
-                                         .table = whole().rope_table_.view(),
+                                         .table = owner().rope_table_.view(),
                                          .pages = cache().page_table(),
                                          .k_cache = cache().k(i),
                                          .v_cache = cache().v(i)};
@@ -178,12 +178,12 @@ void LlamaModel::record_attention_output(Recorder& to, const Pass& pass, uint32_
     const bool combines = pass.by_rows(to) && to.tuning().attention_combines;
     const AttentionRows rows = {.rows = pass.rows, .counts = pass.counts, .n_rows = pass.n_rows, .rows_per_slot = pass.rows_per_slot};
     to.cmd.stage(Region::attention);
-    if (pass.by_rows(to)) record_attention(to, shape, buffers, rows, whole().max_splits_, combines ? &combine : nullptr);
-    else record_prompt_attention(to, shape, buffers, rows, whole().max_splits_);
+    if (pass.by_rows(to)) record_attention(to, shape, buffers, rows, owner().max_splits_, combines ? &combine : nullptr);
+    else record_prompt_attention(to, shape, buffers, rows, owner().max_splits_);
     to.cmd.barrier();
     if (combines) return;
     to.cmd.stage(Region::combine);
-    record_combine(to, shape, {.partials = a.partials.view(), .rows = pass.rows, .y = a.attended.view()}, whole().max_splits_, pass.n_rows);
+    record_combine(to, shape, {.partials = a.partials.view(), .rows = pass.rows, .y = a.attended.view()}, owner().max_splits_, pass.n_rows);
     to.cmd.barrier();
 }
 
@@ -221,7 +221,7 @@ void LlamaModel::record_layers(Recorder& to, const Pass& pass, uint32_t begin, u
 }
 
 NormedRows LlamaModel::normed(const VocabShape& shape) const {
-    return {.x = activations().x.view(), .weight = whole().weights_.final_norm.view(), .width = config().hidden_size, .eps = config().rms_eps,
+    return {.x = activations().x.view(), .weight = owner().weights_.final_norm.view(), .width = config().hidden_size, .eps = config().rms_eps,
             .n_rows = shape.n_rows, .first_row = shape.first_row, .row_step = shape.row_step};
 }
 

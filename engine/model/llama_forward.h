@@ -82,9 +82,9 @@ class LlamaModel {
     void record_attention_input(Recorder& to, const Pass& pass, uint32_t layer) const;
     void record_attention_output(Recorder& to, const Pass& pass, uint32_t layer) const;
     void record_ffn_input(Recorder& to, const Pass& pass, uint32_t layer) const;
-    const LlamaModel& whole() const { return of_ ? *of_ : *this; } // that owns what is no matrix
-    const Activations& activations() const { return whole().activations_; }
-    const LlamaLayer& norms(uint32_t layer) const { return whole().weights_.layers[layer]; }
+    const LlamaModel& owner() const { return of_ ? *of_ : *this; } // that owns what is no matrix
+    const Activations& activations() const { return owner().activations_; }
+    const LlamaLayer& norms(uint32_t layer) const { return owner().weights_.layers[layer]; }
 
     LlamaModel* of_ = nullptr; // of a copy
     LlamaWeights weights_;

@@ -2,6 +2,7 @@
 #include "model/llama_weights.h"
 
 #include "kernels/random_fill.h"
+#include "model/checkpoint/tensor_roles.h"
 #include "tensor/quant_blocks.h"
 
 #include <algorithm>
@@ -10,9 +11,6 @@
 namespace auspex {
 
 namespace {
-
-constexpr const char* kEmbedding = "model.embed_tokens.weight";
-constexpr const char* kHead = "lm_head.weight";
 
 std::string layer_prefix(uint32_t layer) { return "model.layers." + std::to_string(layer) + "."; }
 
@@ -186,14 +184,14 @@ Result<LlamaWeights> load_llama_weights(Device& device, MemoryPool& memory, Uplo
     LlamaWeights weights;
     const LlamaConfig& c = weights.config = checkpoint.config();
     Loader load(device, memory, uploader, checkpoint, kernels);
-    AUSPEX_TRY_SET(weights.embedding, load.matrix(kEmbedding, c.vocab_size, c.hidden_size));
+    AUSPEX_TRY_SET(weights.embedding, load.matrix(kEmbeddingRole.huggingface, c.vocab_size, c.hidden_size));
     AUSPEX_TRY(load_layers(load, weights));
     for (uint32_t i = 0; i < c.n_layers; ++i) {
         AUSPEX_TRY_SET(weights.layers[i].attention_norm, load.vector(layer_prefix(i) + "input_layernorm.weight", c.hidden_size));
         AUSPEX_TRY_SET(weights.layers[i].ffn_norm, load.vector(layer_prefix(i) + "post_attention_layernorm.weight", c.hidden_size));
     }
-    AUSPEX_TRY_SET(weights.final_norm, load.vector("model.norm.weight", c.hidden_size));
-    if (!c.tied_embedding) AUSPEX_TRY_SET(weights.lm_head, load.matrix(kHead, c.vocab_size, c.hidden_size));
+    AUSPEX_TRY_SET(weights.final_norm, load.vector(kNormRole.huggingface, c.hidden_size));
+    if (!c.tied_embedding) AUSPEX_TRY_SET(weights.lm_head, load.matrix(kHeadRole.huggingface, c.vocab_size, c.hidden_size));
     return weights;
 }
 
@@ -203,7 +201,7 @@ Result<LlamaWeights> load_llama_matrices(Device& device, MemoryPool& memory, Upl
     const LlamaConfig& c = weights.config = checkpoint.config();
     Loader load(device, memory, uploader, checkpoint, kernels);
     AUSPEX_TRY(load_layers(load, weights));
-    AUSPEX_TRY_SET(weights.lm_head, load.matrix(c.tied_embedding ? kEmbedding : kHead, c.vocab_size, c.hidden_size));
+    AUSPEX_TRY_SET(weights.lm_head, load.matrix((c.tied_embedding ? kEmbeddingRole : kHeadRole).huggingface, c.vocab_size, c.hidden_size));
     weights.config.tied_embedding = false;
     return weights;
 }

@@ -137,16 +137,16 @@ void Engine::take_down() {
     memory_.reset();
 }
 
-void Engine::tell_progress(const EngineDesc& desc, const Checkpoint& checkpoint, Uploader& uploader, std::pair<float, float> progress) const {
+void Engine::tell_progress(const EngineDesc& desc, Uploader& uploader, uint64_t bytes, std::pair<float, float> progress) const {
     if (desc.progress && !uploader.rehearses())
-        uploader.progress = [&desc, progress, begin = uploader.uploaded_bytes(), bytes = static_cast<double>(summarize_weights(checkpoint).device_bytes)](uint64_t done) {
-            const double part = std::min(1.0, static_cast<double>(done - begin) / bytes);
+        uploader.progress = [&desc, progress, begin = uploader.uploaded_bytes(), bytes](uint64_t done) {
+            const double part = std::min(1.0, static_cast<double>(done - begin) / static_cast<double>(bytes));
             desc.progress(progress.first + (progress.second - progress.first) * static_cast<float>(part));
         };
 }
 
 Status Engine::load_copy(const EngineDesc& desc, const Checkpoint& checkpoint, Uploader& uploader, std::pair<float, float> progress) {
-    tell_progress(desc, checkpoint, uploader, progress);
+    tell_progress(desc, uploader, summarize_weights(checkpoint).pass_matrix_bytes, progress);
     auto loaded = load_llama_matrices(*device_, *memory_, uploader, checkpoint, kernels_.get());
     uploader.progress = nullptr;
     if (!loaded.ok()) return loaded.status();
@@ -157,7 +157,7 @@ Status Engine::load_copy(const EngineDesc& desc, const Checkpoint& checkpoint, U
 Status Engine::load_model(const EngineDesc& desc, const Checkpoint& checkpoint, Uploader& uploader, uint32_t max_context, uint32_t max_rows,
                           std::pair<float, float> progress, std::unique_ptr<LlamaModel>& model) {
     const LlamaConfig& c = checkpoint.config();
-    tell_progress(desc, checkpoint, uploader, progress);
+    tell_progress(desc, uploader, summarize_weights(checkpoint).device_bytes, progress);
     auto loaded = load_llama_weights(*device_, *memory_, uploader, checkpoint, kernels_.get());
     uploader.progress = nullptr; // what follows is no weight
     if (!loaded.ok()) return loaded.status();
@@ -197,7 +197,8 @@ Result<MemoryPlan> Engine::build(const EngineDesc& desc, const OpenedModels& mod
     memory_ = std::make_unique<MemoryPool>(*device_, rehearse);
     AUSPEX_TRY_ASSIGN(uploader, Uploader::create(*device_, *memory_));
     const double target_bytes = static_cast<double>(summarize_weights(*models.target).device_bytes);
-    const double draft_bytes = models.draft ? static_cast<double>(summarize_weights(*models.draft).device_bytes) : 0;
+    const WeightSummary draft = models.draft ? summarize_weights(*models.draft) : WeightSummary();
+    const auto draft_bytes = static_cast<double>(desc.self_draft != SelfDraft::none ? draft.pass_matrix_bytes : draft.device_bytes);
     const auto target_part = static_cast<float>(target_bytes / (target_bytes + draft_bytes));
 
     uint64_t row_bytes = LlamaModel::activation_bytes_per_row(target, tuning(), max_context_);

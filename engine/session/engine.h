@@ -102,7 +102,7 @@ class Engine {
   private:
     Engine() = default;
     static Result<std::unique_ptr<Engine>> open(const EngineDesc& desc, OpenedModels& models, const Logger& log);
-    void tell_progress(const EngineDesc& desc, const Checkpoint& checkpoint, Uploader& uploader, std::pair<float, float> progress) const; // from, to
+    void tell_progress(const EngineDesc& desc, Uploader& uploader, uint64_t bytes, std::pair<float, float> progress) const; // from, to
     Status load_copy(const EngineDesc& desc, const Checkpoint& checkpoint, Uploader& uploader, std::pair<float, float> progress);
     Status load_model(const EngineDesc& desc, const Checkpoint& checkpoint, Uploader& uploader, uint32_t max_context, uint32_t max_rows,
                       std::pair<float, float> progress, std::unique_ptr<LlamaModel>& model);

@@ -67,16 +67,16 @@ TEST(CliSelfDraft, ItIsTakenWhereItSavesAndFits) {
     plan.device_free_bytes = 10'000;
     plan.target_pass_bytes = 6'400;
     plan.draft_pass_bytes = 1'800;
-    EXPECT_EQ(cli::why_not(plan), "");
+    EXPECT_EQ(cli::self_draft_refusal(plan), "");
     plan.total = 9'100;
-    EXPECT_EQ(cli::why_not(plan), "it leaves less than a tenth of the memory");
+    EXPECT_EQ(cli::self_draft_refusal(plan), "it leaves less than a tenth of the memory");
     plan.total = 8'900;
     plan.draft_pass_bytes = 3'600; // 0.56
-    EXPECT_EQ(cli::why_not(plan), "it saves too little");
+    EXPECT_EQ(cli::self_draft_refusal(plan), "it saves too little");
     plan.draft_pass_bytes = 3'520; // 0.55
-    EXPECT_EQ(cli::why_not(plan), "");
+    EXPECT_EQ(cli::self_draft_refusal(plan), "");
     plan.device_is_cpu = 1;
-    EXPECT_EQ(cli::why_not(plan), "the device is a CPU");
+    EXPECT_EQ(cli::self_draft_refusal(plan), "the device is a CPU");
 }
 
 TEST(CliSelfDraft, BenchMeasuresIt) {

@@ -204,6 +204,20 @@ TEST(SelfDraft, memory_is_what_was_planned) {
     }
 }
 
+// The copy's embedding table is not loaded, where that is no head either.
+TEST(SelfDraft, progress_ends_when_all_is_loaded) {
+    for (const bool tied : {false, true}) {
+        EngineDesc desc = with_copy(SelfDraft::q4_0);
+        desc.target_synthetic->config.tied_embedding = tied;
+        std::vector<float> told;
+        desc.progress = [&](float fraction) { told.push_back(fraction); };
+        ASSERT_TRUE(make_engine(desc));
+        EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
+        EXPECT_GE(told.back(), 0.999f) << (tied ? "tied" : "untied");
+        EXPECT_LT(told[told.size() - 2], 0.999f);
+    }
+}
+
 TEST(SelfDraft, what_saves_too_little_is_refused) {
     const auto refusal = [](DType target, SelfDraft self) {
         EngineDesc desc = with_copy(self);

@@ -88,19 +88,6 @@ Status check_named_ids(const Checkpoint& model, const Tokenizer& tokenizer) {
     return bos == LlamaConfig().bos_id ? ok_status() : check("bos_token_id", bos); // the default nobody need have said
 }
 
-// What a pass reads besides norms.
-uint64_t matrix_bytes(const Checkpoint& model) {
-    uint64_t bytes = 0;
-    const auto add = [&](std::string_view name) {
-        const TensorInfo* tensor = model.find(name);
-        if (tensor && tensor->shape.size() == 2) bytes += tensor->shape[0] * device_row_bytes(tensor->dtype, static_cast<uint32_t>(tensor->shape[1]));
-    };
-    add(model.config().tied_embedding ? kEmbeddingRole.huggingface : kHeadRole.huggingface);
-    for (uint32_t i = 0; i < model.config().n_layers; ++i)
-        for (const TensorRole& role : kLayerRoles) add(huggingface_name(role, i));
-    return bytes;
-}
-
 std::optional<DType> type_of(SelfDraft self) {
     switch (self) {
     case SelfDraft::q4_0: return DType::q4_0;
@@ -118,7 +105,7 @@ Result<std::unique_ptr<Checkpoint>> open_self_draft(const ModelSource& target, S
     if (const auto type = type_of(self)) source.type = type;
     AUSPEX_TRY_ASSIGN(draft, open_one(source));
     draft = trim_vocabulary(std::move(draft), opened.config().vocab_size);
-    const uint64_t whole = matrix_bytes(opened), copy = matrix_bytes(*draft);
+    const uint64_t whole = summarize_weights(opened).pass_matrix_bytes, copy = summarize_weights(*draft).pass_matrix_bytes;
     if (self != SelfDraft::as_is && copy > whole / 4 * 3)
         return Status(Code::invalid_argument, opened.name() + ": self_draft_weights as " + std::string(dtype_name(*source.type)) + " would take " + std::to_string(copy) +
                                                   " bytes where the target's matrices take " + std::to_string(whole) + ", expected to save at least a quarter");
@@ -179,9 +166,13 @@ WeightSummary summarize_weights(const Checkpoint& checkpoint) {
         const uint64_t bytes = tensor->shape[0] * device_row_bytes(tensor->dtype, static_cast<uint32_t>(tensor->shape[1]));
         by_type[static_cast<uint32_t>(tensor->dtype)] += bytes;
         summary.device_bytes += bytes;
+        summary.pass_matrix_bytes += bytes;
     };
     add(kEmbeddingRole.huggingface);
-    if (!checkpoint.config().tied_embedding) add(kHeadRole.huggingface);
+    if (!checkpoint.config().tied_embedding) {
+        summary.pass_matrix_bytes = 0;
+        add(kHeadRole.huggingface);
+    }
     add(kNormRole.huggingface);
     for (uint32_t i = 0; i < checkpoint.config().n_layers; ++i)
         for (const TensorRole& role : kLayerRoles) add(huggingface_name(role, i));

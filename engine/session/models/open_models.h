@@ -39,6 +39,7 @@ std::unique_ptr<Checkpoint> trim_vocabulary(std::unique_ptr<Checkpoint> source, 
 // What load_llama_weights uploads; tensors that are absent count nothing.
 struct WeightSummary {
     uint64_t device_bytes = 0;
+    uint64_t pass_matrix_bytes = 0; // of these what a pass multiplies with: no norms, and the embedding table only where it is the head
     DType matrix_type = DType::f32; // that most bytes have
 };
 WeightSummary summarize_weights(const Checkpoint& checkpoint);

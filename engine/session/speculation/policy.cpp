@@ -57,7 +57,7 @@ double SpeculationPolicy::catch_up_loss(const SpeculatingSequence& sequence, dou
 }
 
 // Takes the drafts of those who cannot pay their share of the round. True: shares must be made anew.
-bool SpeculationPolicy::dismiss_the_poor(Group group, Candidate& candidate, const Candidate& plain, bool is_probe) const {
+bool SpeculationPolicy::drop_unaffordable(Group group, Candidate& candidate, const Candidate& plain, bool is_probe) const {
     candidate.recording_ms = best_shape_.is_recorded(candidate.shape) ? 0 : costs_.recording_ms();
     const double token_ms = costs_.plain_ms(candidate.shape.batch) / static_cast<double>(group.size());
     const double per_sequence = token_ms * candidate.n_drafting;
@@ -86,7 +86,7 @@ Candidate SpeculationPolicy::evaluate(Group group, const RoundShape& base, const
     do {
         candidate.shape = shape_of(group, base, true);
         candidate.ms = costs_.round_ms(candidate.shape);
-    } while (plain && candidate.n_drafting > 0 && dismiss_the_poor(group, candidate, *plain, asked.is_probe));
+    } while (plain && candidate.n_drafting > 0 && drop_unaffordable(group, candidate, *plain, asked.is_probe));
     for (const SpeculatingSequence& sequence : group) {
         const double expected = sequence.expected_tokens();
         candidate.tokens += expected;

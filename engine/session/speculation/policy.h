@@ -37,7 +37,7 @@ class SpeculationPolicy {
     using Group = std::span<SpeculatingSequence>;
     void begin_text(SequenceSpeculation& state, const RoundShape& base) const;
     Candidate evaluate(Group group, const RoundShape& base, const AskedRound& asked, const Candidate* plain) const;
-    bool dismiss_the_poor(Group group, Candidate& candidate, const Candidate& plain, bool is_probe) const;
+    bool drop_unaffordable(Group group, Candidate& candidate, const Candidate& plain, bool is_probe) const;
     AskedRound choose(Group group, const RoundShape& base, const Candidate& plain, const IsReady& is_ready);
     double catch_up_loss(const SpeculatingSequence& sequence, double token_ms, bool is_probe) const;
     void commit(Group group, const Candidate& chosen, const Candidate& plain, bool is_probe);

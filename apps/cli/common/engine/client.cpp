@@ -173,7 +173,7 @@ SelfDraftVerdict judge_self_draft(const Client::Request& request) {
     SelfDraftVerdict verdict;
     auspex_memory_plan_init(&verdict.plan, sizeof verdict.plan);
     const auspex_status status = auspex_plan_memory(&desc, &verdict.plan);
-    verdict.refusal = status < 0 ? "it saves too little" : why_not(verdict.plan); // whatever else is wrong is said by the engine itself
+    verdict.refusal = status < 0 ? log.error_line(status) : self_draft_refusal(verdict.plan);
     return verdict;
 }
 
