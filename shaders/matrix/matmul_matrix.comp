@@ -9,7 +9,7 @@
 //   w of f16 and bf16 is one half: bf16's 8 bits fit, and 2^6 · w keeps small ones normal. f16 is taken as it lies;
 //   w of other formats is high + low like x (11 bits times 6 times up to 8 do not fit), without the product of the lows,
 //   which is below 2^-22: three steps.
-// With one part all that is behind a high is left out.
+// With one part all that follows a high is left out.
 // Weights of 2^10 and more would overflow to infinity, and the outputs with them; trained ones are below 2^7.
 #version 450
 #pragma use_vulkan_memory_model
@@ -72,7 +72,7 @@ uint w_out(uint item) { return kOctets == 1u ? item / STEPS : item % OUTS; }
 uint w_step(uint item, uint step0) { return kOctets == 1u ? step0 + item % STEPS : step0; }
 uint w_octet(uint item) { return kOctets == 1u ? 0u : item / OUTS * OCTETS; }
 
-// Instead of what lies behind the last row, output or step, the last one is read; x is 0 behind the last step.
+// Instead of what lies past the last row, output or step, the last one is read; x is 0 past the last step.
 void load_slab(uint step0, uint x_stride, uint part_stride) {
     uint row0 = gl_WorkGroupID.x * ROWS, out0 = gl_WorkGroupID.y * OUTS, first = x_of_a(step0, 0u) / 2u;
     [[unroll]] for (uint turn = 0u; turn < X_TURNS; ++turn) {

@@ -79,7 +79,7 @@ uint query_quad(uint row0, uint kv_head, uint q, uint quad) {
 
 bool is_finite(uint pair) { return (pair & 0x7c00u) != 0x7c00u && (pair & 0x7c000000u) != 0x7c000000u; }
 
-// Keys or values first … of the split into the slab, zeros behind key_end. Values that are not finite become zeros, and known.
+// Keys or values first … of the split into the slab, zeros from key_end on. Values that are not finite become zeros, and known.
 void load_slab(bool of_k, uint slot, uint kv_head, uint split_begin, uint first, uint key_end) {
     barrier();
     for (uint i = gl_LocalInvocationID.x; i < SLAB_KEYS * HEAD_QUADS; i += gl_WorkGroupSize.x) {

@@ -24,7 +24,7 @@ SHARED_CONST uint kCacheBlock = 32u; // neighbouring elements of one head that s
     uint n_pages;   /* in the pool */                                                                                  \
     uint page_bits; /* log2 of the page size */
 
-// Words per token and head: of elements, and of scales behind them.
+// Words per token and head: of elements, and of the scales after them.
 SHARED_FUNCTION uint cache_element_words(uint type, uint head_dim) {
     return type == kCacheF32 ? head_dim : type == kCacheF16 ? head_dim / 2u : head_dim / 4u;
 }

@@ -21,6 +21,7 @@ enum class Pace {
     free,    // step without a bound until everything is generated
     sliced,  // segment by segment, as under a time budget
     dropped, // sliced, and destroyed in the middle of a round
+    itself,  // as free, and the target drafts by its own weights
 };
 
 inline SyntheticModel tiny_model(uint32_t hidden_size, uint64_t seed) {
@@ -71,6 +72,10 @@ inline Life live(const Injection& injection, Pace pace, const std::string& cache
     };
     EngineDesc desc = tiny_engine();
     desc.cache_folder = cache_folder;
+    if (pace == Pace::itself) {
+        desc.draft_synthetic.reset();
+        desc.self_draft = SelfDraft::q4_0;
+    }
     auto made = Engine::create(desc, Logger{});
     if (!made.ok()) {
         note(made.status());
@@ -82,6 +87,7 @@ inline Life live(const Injection& injection, Pace pace, const std::string& cache
     for (uint32_t i = 0; i < 20; ++i) request.prompt.push_back((i * 7) % 50);
     request.max_tokens = 9;
     request.draft_len = 2;
+    if (pace == Pace::itself) request.drafter = DrafterChoice::self;
     request.ignore_eos = true;
     std::vector<uint64_t> ids;
     auto first = engine.create_sequence(request);
@@ -90,7 +96,7 @@ inline Life live(const Injection& injection, Pace pace, const std::string& cache
     constexpr int kMany = 2000;
     int failures = 0;
     for (int i = 0; i < kMany && !ids.empty() && failures < 4; ++i) {
-        auto stepped = step(engine, pace == Pace::free ? -1.0 : 0.0005);
+        auto stepped = step(engine, pace == Pace::free || pace == Pace::itself ? -1.0 : 0.0005);
         if (stepped.ok() && ids.size() == 1) { // in the middle of the first one's work
             SequenceRequest forked = request;
             forked.prompt.clear();

@@ -24,6 +24,9 @@ TEST(FaultInjectionLong, EveryCallInSlices) {
 TEST(FaultInjectionLong, EveryCallOfADroppedRound) {
     every_call(Pace::dropped);
 }
+TEST(FaultInjectionLong, EveryCallOfATargetThatDraftsForItself) {
+    every_call(Pace::itself);
+}
 
 // With a folder for compiled pipelines there are two calls more, and a failure may not damage what is kept.
 TEST(FaultInjectionLong, EveryCallWithAPipelineCache) {

@@ -8,7 +8,7 @@ namespace auspex::test {
 namespace {
 
 TEST(FaultInjection, NothingLeaksWithoutFaults) {
-    for (Pace pace : {Pace::free, Pace::sliced, Pace::dropped}) {
+    for (Pace pace : {Pace::free, Pace::sliced, Pace::dropped, Pace::itself}) {
         const Life life = live({}, pace);
         EXPECT_TRUE(life.first_error.ok()) << life.first_error.message();
         EXPECT_EQ(life.finished, pace != Pace::dropped);
@@ -18,7 +18,7 @@ TEST(FaultInjection, NothingLeaksWithoutFaults) {
 }
 
 TEST(FaultInjection, SampledCallsFail) {
-    for (Pace pace : {Pace::free, Pace::sliced, Pace::dropped}) {
+    for (Pace pace : {Pace::free, Pace::sliced, Pace::dropped, Pace::itself}) {
         const Life clean = live({}, pace);
         const std::vector<const char*> calls = VkInjector::instance().calls();
         std::map<std::string, std::vector<int>> uses;

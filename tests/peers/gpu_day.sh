@@ -4,11 +4,13 @@
 #   gpu_day.sh BUILD FOLDER          BUILD: a build with AUSPEX_PORTABLE, or what --pack made of one; FOLDER gets report.md and logs/
 #   gpu_day.sh --pack BUILD FILE     FILE (.tar.xz): the programs without their symbols, with all that they load, to be carried
 # Run in a copy of the repository (tests read tests/data). The machine needs libc, libstdc++ and the Vulkan loader, no network.
+# Where llama-bench is on the PATH, both sides run the same files, which are made while the tests run (9 GB in FOLDER/models).
 #   cmake --preset release -B build/day -DAUSPEX_PORTABLE=ON -DAUSPEX_BUILD_TESTS=ON && cmake --build build/day
 # SMALL=1: small shapes and few tests, to try the script itself on a slow driver.
 set -u
-cd "$(dirname "$0")/../.."
-programs=(device round accept kernels model tuning session)
+cd "$(dirname "$0")/../.." || exit 1
+programs=(device round accept kernels model tuning session api cache tensor)
+declare -A shards=([session]=8 [kernels]=8 [model]=3 [accept]=3 [tuning]=3 [device]=2) # run beside each other
 
 if [ "${1:-}" = --pack ]; then
     build=${2:?usage: gpu_day.sh --pack BUILD FILE}
@@ -20,7 +22,7 @@ if [ "${1:-}" = --pack ]; then
     for program in "${programs[@]}"; do strip -s -o "$work/tests/bin/test_$program" "$build/tests/bin/test_$program" || exit 1; done
     cp -rL "$build/share" "$build/lib" "$work/"
     rm -f "$work"/lib/*.a "$work"/lib/libauspex.so*
-    tar cf - -C "$work" . | xz -T0 -2 > "$file"
+    tar cf - --sort=name -C "$work" . | xz -T1 --lzma2=preset=6,dict=256MiB > "$file" # every program holds the same shaders
     ls -l "$file"
     exit
 fi
@@ -46,7 +48,11 @@ part() {
     fi
     [ "$seconds" -lt "$left" ] || seconds=$left
     local start=$(date +%s%N)
-    timeout -k 5 "$seconds" bash -c "$command" > "$log" 2>&1 < /dev/null
+    if declare -F "$command" > /dev/null; then
+        "$command" "$((seconds - 5))" > "$log" 2>&1 < /dev/null # a function keeps to its time by itself
+    else
+        timeout -k 5 "$seconds" bash -c "$command" > "$log" 2>&1 < /dev/null
+    fi
     local code=$?
     local took=$((($(date +%s%N) - start) / 1000000))
     local verdict="exit code $code"
@@ -58,11 +64,26 @@ part() {
     echo "$name: $verdict, $((took / 1000)) s"
 }
 
+# Every test program in shards beside each other.
+suite() {
+    export seconds=${1:-150}
+    # shellcheck disable=SC2016
+    for program in "${programs[@]}"; do
+        for ((i = 0; i < ${shards[$program]:-1}; i++)); do echo "$program $i ${shards[$program]:-1}"; done
+    done | BUILD=$build LOGS=$folder/logs xargs -P "$(nproc)" -L 1 bash -c '
+        log=$LOGS/test_$0.$1.log
+        GTEST_SHARD_INDEX=$1 GTEST_TOTAL_SHARDS=$2 timeout -k 5 "$seconds" "$BUILD/tests/bin/test_$0" ${FILTER:+--gtest_filter="$FILTER"} > "$log" 2>&1 < /dev/null
+        code=$?
+        echo "$0 $1/$2: exit code $code, $(grep -c "^\[       OK" "$log") passed, $(grep -c "^\[  SKIPPED .*ms" "$log") skipped, $(grep "^\[  FAILED  \].*ms" "$log" | cut -c14- | tr "\n" ";")"
+        [ $code -eq 0 ] || { echo "  last of it: $(grep "^\[ RUN" "$log" | tail -n 1)"; exit 1; }'
+}
+
 printf '# A day with a device\n\n%s, commit %s\n' "$(date -u +%F)" "$(git rev-parse --short HEAD 2> /dev/null || echo unknown)" > "$report"
 if [ -n "${SMALL:-}" ]; then
     one=d=256,L=2,ffn=512,heads=4,kv_heads=2,head_dim=64,vocab=1000
     three=d=384,L=2,ffn=512,heads=3,kv_heads=1,head_dim=128,vocab=1000
     prompt=64
+    export FILTER='Copy.*:RoundByHand.*:GreedyLenient.*:Speculation.greedy*'
 else
     one=llama-3.2-1b
     three=llama-3.2-3b
@@ -82,10 +103,15 @@ part 'texts are equal, bit for bit' 90 "
     done
     for drafter in ngram lookup hybrid; do [ \"\$(tell --drafter \$drafter)\" = \"\$plain\" ] || exit 1; echo \"\$drafter: equal\"; done"
 part 'selftest' 90 "$auspex selftest"
-part 'tests of the parts' 90 "
-    failed=0
-    for program in device round kernels; do $build/tests/bin/test_\$program --gtest_brief=1 ${SMALL:+--gtest_filter=Copy.*:RoundByHand.*:Device*} || failed=1; done
-    exit \$failed"
+models=$folder/models
+if command -v llama-bench > /dev/null && [ -z "${SMALL:-}" ]; then
+    mkdir -p "$models"
+    { python3 tests/peers/true_shapes.py "$models" 3b && "$auspex" quantize "$models/3b" "$models/3b-bf16.gguf" --type bf16 &&
+        "$auspex" quantize "$models/3b" "$models/3b-q4_0.gguf" --type q4_0; } > "$folder/logs/models_3b.log" 2>&1 &
+    { python3 tests/peers/true_shapes.py "$models" 1b && "$auspex" quantize "$models/1b" "$models/1b-q4_0.gguf" --type q4_0; } > "$folder/logs/models_1b.log" 2>&1 &
+fi
+part 'the tests' 200 suite
+wait
 part 'sizes of the bundled pair' 60 "$auspex tune"
 part 'passes of 3B, bf16' 60 "$auspex bench --shape $three,dtype=bf16 -p $prompt -n 32 -r 3 --rows $rows --stages --no-draft"
 part 'passes of 1B, q4_0' 45 "$auspex bench --shape $one,dtype=q4_0 -p $prompt -n 32 -r 3 --rows $rows --stages --no-draft"
@@ -95,13 +121,17 @@ for alpha in 0.7 0.8 0.9; do
     part "speculation at alpha $alpha, 3B bf16 and 1B q4_0" 45 \
         "$auspex bench --shape $three,dtype=bf16 --draft-shape $one,dtype=q4_0 --alpha $alpha -p 64 -n 64 -r 3 --rows 0 --drafter model,auto --draft-len 2,3,4,6"
 done
+part 'self-drafts at alpha 0.95, 3B bf16' 45 \
+    "$auspex bench --shape $three,dtype=bf16 --self-quant q4_0 --alpha 0.95 -p 64 -n 64 -r 3 --rows 0 --drafter self,auto --draft-len 2,4,6"
 part 'the bundled pair' 60 "$auspex bench -p $prompt -n 64 -r 3 --rows $rows"
-part 'tests of the whole' 120 "
-    failed=0
-    for program in accept model tuning session; do
-        $build/tests/bin/test_\$program --gtest_brief=1 --gtest_filter='${SMALL:+GreedyLenient.*:Speculation.greedy*}${SMALL:-*:-*survives_random_damage*}' || failed=1
+# The same files on both sides, in turn.
+if command -v llama-bench > /dev/null; then
+    for model in 3b-bf16 3b-q4_0 1b-q4_0; do
+        for turn in 1 2; do
+            part "ours, $model, turn $turn" 40 "$auspex bench -m $models/$model.gguf -p 512 -n 64 -r 3 --rows 0 --no-draft"
+            part "llama.cpp, $model, turn $turn" 40 "llama-bench -m $models/$model.gguf -p 512 -n 64 -r 3 -ngl 99"
+        done
     done
-    exit \$failed"
-part 'llama.cpp' 60 "command -v llama-bench > /dev/null || { echo 'there is none here'; exit 0; }; llama-bench --help > /dev/null; llama-bench -m \"\${LLAMA_MODEL:?a GGUF file}\" -p 512 -n 64"
-rm -rf "$XDG_CACHE_HOME"
+fi
+rm -rf "$XDG_CACHE_HOME" "$models"
 echo "report: $report"
