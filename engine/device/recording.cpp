@@ -61,6 +61,7 @@ void Recording::begin_segment(const char* label) {
     fail(device_->check(device_->vk.BeginCommandBuffer(buffer, &begin), "vkBeginCommandBuffer"));
     if (!ok()) return;
     current_ = buffer;
+    bound_.clear(); // the barrier below is for indirect arguments, too
     if (device_->vk.CmdBeginDebugUtilsLabelEXT) {
         VkDebugUtilsLabelEXT text = {VK_STRUCTURE_TYPE_DEBUG_UTILS_LABEL_EXT, nullptr, label, {0, 0, 0, 0}};
         device_->vk.CmdBeginDebugUtilsLabelEXT(current_, &text);
@@ -109,7 +110,7 @@ void Recording::memory_barrier(VkPipelineStageFlags from, VkAccessFlags wrote, V
 
 void Recording::barrier() {
     n_barriers_ += 1;
-    memory_barrier(kCompute, kShaderAccess, kComputeAndIndirect, kShaderAccess | VK_ACCESS_INDIRECT_COMMAND_READ_BIT);
+    memory_barrier(kCompute, kShaderAccess, kCompute, kShaderAccess);
 }
 
 void Recording::transfer_barrier() {
@@ -191,6 +192,7 @@ void Recording::record_dispatch(const Kernel& kernel, const void* args, size_t a
         writes[count + i] = {VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET, nullptr, set.value(), texels[i].binding, 0, 1,
                              VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER, nullptr, nullptr, &views[i]};
     }
+    bound_.insert(bound_.end(), bindings.begin(), bindings.end());
     device_->vk.UpdateDescriptorSets(device_->handle, static_cast<uint32_t>(count + texels.size()), writes.data(), 0, nullptr);
     device_->vk.CmdBindPipeline(current_, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.pipeline());
     device_->vk.CmdBindDescriptorSets(current_, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.layout(), 0, 1, &set.value(), 0, nullptr);
@@ -215,6 +217,13 @@ void Recording::dispatch_groups(Groups groups) {
 }
 
 void Recording::dispatch_counts(BufferView counts) {
+    const auto overlaps = [&](const BufferView& view) {
+        return view.buffer == counts.buffer && view.offset < counts.offset + counts.size && counts.offset < view.offset + view.size;
+    };
+    if (std::any_of(bound_.begin(), bound_.end(), overlaps)) {
+        memory_barrier(kCompute, VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT, VK_ACCESS_INDIRECT_COMMAND_READ_BIT);
+        bound_.clear();
+    }
     if (ok()) device_->vk.CmdDispatchIndirect(current_, counts.buffer, counts.offset);
 }
 

@@ -38,7 +38,8 @@ class Recording {
     // Ends the segment here and goes on in another of the same label, within the same region if one is open.
     void cut();
 
-    // Makes writes of earlier dispatches visible to later dispatches and to indirect arguments.
+    // Makes writes of earlier dispatches visible to later dispatches. dispatch_indirect sees to its counts by itself, where a dispatch may
+    // have written them: a stage that waits for indirect arguments, too, takes NVIDIA's devices longer.
     void barrier();
 
     // Every member of bindings names a buffer. What a form of an op does not use is bound to another one that the dispatch uses in the
@@ -116,6 +117,7 @@ class Recording {
     std::vector<VkCommandBuffer> segments_;
     VkCommandBuffer current_ = VK_NULL_HANDLE;
     const char* label_ = ""; // of the current segment
+    std::vector<BufferView> bound_; // by dispatches since indirect arguments were last made visible
     std::vector<VkDescriptorPool> descriptor_pools_;
     std::vector<VkBufferView> views_;
     VkQueryPool queries_ = VK_NULL_HANDLE;
