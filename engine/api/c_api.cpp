@@ -195,6 +195,7 @@ auspex_status auspex_engine_get_info(const auspex_engine* engine, auspex_engine_
         value.target_weights_bytes = e.target().weights().bytes_per_pass();
         value.draft_weights_bytes = e.draft() ? e.draft()->weights().bytes_per_pass() : 0;
         copy_text(value.numerics_id, e.tuning().numerics_id());
+        value.prompt_rows = e.draft() ? std::min(e.target().max_rows(), e.draft()->max_rows()) : e.target().max_rows();
         value.draft_context = e.draft() ? e.draft()->cache().shape().max_rows : 0;
         return write_struct(info, AUSPEX_TYPE_ENGINE_INFO, value) ? AUSPEX_OK : refuse(engine, kNoStruct);
     });

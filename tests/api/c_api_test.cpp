@@ -148,6 +148,7 @@ TEST(CApiEngine, ShorterDescriptionsMeanTheDefaults) {
     EXPECT_EQ(info.max_draft_len, 8u);
     EXPECT_EQ(info.has_draft, 1u);
     EXPECT_EQ(info.draft_context, info.max_context);
+    EXPECT_GE(info.prompt_rows, 16u);
     EXPECT_NE(info.device_name[0], '\0');
     EXPECT_NE(info.numerics_id[0], '\0');
     EXPECT_GT(info.target_weights_bytes, info.draft_weights_bytes);

@@ -124,6 +124,22 @@ std::vector<PassRow> measure_passes(Client& client, const BenchOptions& options,
                 row.times = client.measure_pass(desc);
                 passes.push_back(row);
             }
+            if (!options.with_stages) continue;
+            for (const uint32_t n_prompt : options.n_prompt.value_or(std::vector<uint32_t>{kUsualPrompt})) { // a chunk of it
+                auspex_pass_desc desc;
+                auspex_pass_desc_init(&desc, sizeof desc);
+                desc.of_draft = of_draft ? 1 : 0;
+                desc.is_prompt = 1;
+                desc.n_rows = std::min(n_prompt, client.info().prompt_rows);
+                desc.depth = depth;
+                desc.repetitions = kPassRepetitions;
+                desc.with_stages = 1;
+                if (desc.n_rows < 2 || desc.depth + desc.n_rows > client.info().max_context) continue;
+                PassRow row{.of_draft = of_draft, .n_rows = desc.n_rows, .depth = depth, .is_prompt = true};
+                status.show("pass: " + row.name());
+                row.times = client.measure_pass(desc);
+                passes.push_back(row);
+            }
         }
     }
     return passes;
@@ -133,7 +149,7 @@ void relate(SpeedReport& report) {
     const double copied = report.copy.gb_per_second;
     for (PassRow& row : report.passes) {
         const PassRow* one = report.find_pass(row.of_draft, 1, row.depth);
-        if (one != nullptr && one->ms() > 0.0 && row.n_rows > 1) row.v = row.ms() / one->ms();
+        if (one != nullptr && one->ms() > 0.0 && row.n_rows > 1 && !row.is_prompt) row.v = row.ms() / one->ms();
         if (row.ms() <= 0.0) continue;
         row.gb_per_second = static_cast<double>(row.times.weights_bytes + row.times.cache_bytes) * 1e-6 / row.ms();
         if (copied > 0.0) row.floor_percent = 100.0 * *row.gb_per_second / copied;

@@ -3,6 +3,7 @@
 
 #include "base/platform.h"
 #include "kernels/copy.h"
+#include "session/measure/wake.h"
 #include "tensor/upload.h"
 
 #include <algorithm>
@@ -45,6 +46,7 @@ Result<CopySpeed> measure_copy(Device& device, KernelLibrary& kernels, uint32_t 
     }
     recording->end_segment();
     AUSPEX_TRY(recording->finish());
+    AUSPEX_TRY(wake(device, [&] { return uploader->submit_and_wait(*recording); }));
     const uint64_t begin = now_ns();
     AUSPEX_TRY(uploader->submit_and_wait(*recording));
     const double wall_ms = static_cast<double>(now_ns() - begin) * 1e-6 / (repetitions + 1);

@@ -1,7 +1,9 @@
 // Records a pass several times, so that the GPU stays busy, and reads its timestamps.
 #include "session/measure/pass_meter.h"
 
+#include "base/platform.h"
 #include "kernels/vocab.h"
+#include "session/measure/wake.h"
 #include "shared/vocab_args.h"
 
 #include <algorithm>
@@ -111,6 +113,7 @@ Result<PassTimes> PassMeter::measure(const PassRequest& request, std::span<const
     AUSPEX_TRY_ASSIGN(passes, record(request, request.repetitions + 1, false));
     times.n_dispatches = (passes->n_dispatches() - one->n_dispatches()) / request.repetitions;
     times.n_barriers = (passes->n_barriers() - one->n_barriers()) / request.repetitions;
+    AUSPEX_TRY(wake(errand_->device(), [&] { return errand_->run(*passes, 0, 1, 1); }));
     const uint64_t warm_up = now_ns();
     AUSPEX_TRY(errand_->run(*passes, 0, 1, 1));
     const uint64_t begin = now_ns();

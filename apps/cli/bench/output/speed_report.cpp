@@ -24,12 +24,12 @@ std::string depth_text(uint32_t depth) {
 } // namespace
 
 std::string PassRow::name() const {
-    return std::string(of_draft ? "draft" : "target") + (n_rows > 1 ? format(" v(%u)", n_rows) : "");
+    return std::string(of_draft ? "draft" : "target") + (is_prompt ? format(" p%u", n_rows) : n_rows > 1 ? format(" v(%u)", n_rows) : "");
 }
 
 const PassRow* SpeedReport::find_pass(bool of_draft, uint32_t n_rows, uint32_t depth) const {
     for (const PassRow& row : passes)
-        if (row.of_draft == of_draft && row.n_rows == n_rows && row.depth == depth) return &row;
+        if (!row.is_prompt && row.of_draft == of_draft && row.n_rows == n_rows && row.depth == depth) return &row;
     return nullptr;
 }
 
@@ -103,6 +103,7 @@ void add_json(const SpeedReport& report, Json& json) {
                               {"ms", row.times.stages[i].ms}});
         passes.push_back({{"model", row.of_draft ? "draft" : "target"},
                           {"rows", row.n_rows},
+                          {"is_prompt", row.is_prompt},
                           {"depth", row.depth},
                           {"gpu_ms", or_null(if_known(row.times.gpu_ms))},
                           {"least_ms", or_null(if_known(row.times.least_ms))},
@@ -173,7 +174,7 @@ std::vector<Table> as_tables(const SpeedReport& report) {
                   {"count", "count", 0},
                   {"ms", "GPU ms", 3}}};
     for (const PassRow& row : report.passes) {
-        const std::string model = row.of_draft ? "draft" : "target";
+        const std::string model = std::string(row.of_draft ? "draft" : "target") + (row.is_prompt ? " prompt" : "");
         passes.rows.push_back({model, double(row.n_rows), double(row.depth), if_known(row.times.gpu_ms), row.times.wall_ms,
                                row.v, double(row.times.n_dispatches), double(row.times.n_barriers),
                                double(row.times.weights_bytes), double(row.times.cache_bytes), row.gb_per_second,

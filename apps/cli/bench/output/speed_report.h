@@ -33,12 +33,13 @@ struct ThroughputRow {
 struct PassRow {
     bool of_draft = false;
     uint32_t n_rows = 1, depth = 0;
+    bool is_prompt = false; // by the prompt kernels
     auspex_pass_times times{};
     std::optional<double> v{};             // over the pass of one row of the same model at this depth
     std::optional<double> gb_per_second{}; // weights, keys and values; 1e9 bytes
     std::optional<double> floor_percent{}; // of what a copy reaches
 
-    std::string name() const; // "target v(5)", "draft"
+    std::string name() const; // "target v(5)", "draft", "target p512"
     // GPU time; wall time where there are no timestamps.
     double ms() const { return times.gpu_ms >= 0.0 ? times.gpu_ms : times.wall_ms; }
 };

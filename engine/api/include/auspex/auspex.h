@@ -138,7 +138,7 @@ typedef enum auspex_weight_type {
     AUSPEX_WEIGHT_TYPE_MAX_ENUM = 0x7fffffff
 } auspex_weight_type;
 
-/** What is measured of a device whose cache_folder does not know it yet (nor this driver, build and these weight types): whether
+/** What is measured of a device whose cache_folder does not know it yet (nor this driver, build, these weight types and widths of models): whether
  *  passes of different row counts give the same bits, and which sizes are fastest. Neither changes any text. */
 typedef enum auspex_tuning {
     AUSPEX_TUNING_AUTO = 0, /* default: what takes up to about 3 s, once; without a cache_folder up to 0.1 s, at every creation;
@@ -189,7 +189,9 @@ typedef struct auspex_engine_desc {
 /** INVALID_ARGUMENT when size is smaller than a header. Any thread. */
 AUSPEX_API auspex_status auspex_engine_desc_init(auspex_engine_desc* desc, size_t size);
 
-/** Opens the device, loads both models (ids that both know must mean the same to them; rows of padding are left out), reserves caches. Waits for uploads. *engine is NULL on error. Any thread. */
+/** Opens the device, loads both models (ids that both know must mean the same to them; rows of padding are left out), reserves caches. Waits for uploads. *engine is NULL on error. Any thread.
+ *  NVIDIA's driver can be loaded some 30 times in a process: a host that opens more engines, one after the other, keeps a VkInstance of its
+ *  own open meanwhile, or gives them its device. */
 AUSPEX_API auspex_status auspex_engine_create(const auspex_engine_desc* desc, auspex_engine** engine);
 
 /** Waits for the GPU work under way and for the pipelines that background threads are just compiling, not for those they have not
@@ -212,6 +214,8 @@ typedef struct auspex_engine_info {
     char numerics_id[64];        /* devices with equal ids were built with equal reduction trees */
     uint32_t draft_context;      /* tokens of a sequence, of max_context, in which the draft model can draft; 0 without a draft */
     uint32_t is_self_draft;      /* 1: the draft is the target's own weights */
+    uint32_t prompt_rows;        /* tokens of a prompt that one pass of either model holds */
+    uint32_t reserved;           /* 0 */
 } auspex_engine_info;
 
 AUSPEX_API auspex_status auspex_engine_info_init(auspex_engine_info* info, size_t size);
