@@ -6,7 +6,7 @@
 #include "shared/weight_format.h"
 #include "include/swiglu.glsl"
 
-layout(constant_id = 7) const uint PREPARED = 0;
+layout(constant_id = 8) const uint PREPARED = 0;
 layout(push_constant) uniform Push { MatvecArgs args; };
 #define NORM
 #define PAIRS_OUT

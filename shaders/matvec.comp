@@ -4,7 +4,7 @@
 #include "shared/matvec_args.h"
 #include "shared/weight_format.h"
 
-layout(constant_id = 7) const uint ADD = 0; // 1: y += instead of y =
+layout(constant_id = 8) const uint ADD = 0; // 1: y += instead of y =
 layout(push_constant) uniform Push { MatvecArgs args; };
 #include "include/dots.glsl"
 

@@ -7,8 +7,8 @@
 #include "shared/round_rows.h"
 #include "shared/weight_format.h"
 
-layout(constant_id = 7) const uint PREPARED = 0;
-layout(constant_id = 8) const uint BESTS = 0;
+layout(constant_id = 8) const uint PREPARED = 0;
+layout(constant_id = 9) const uint BESTS = 0;
 layout(push_constant) uniform Push { NormedMatvecArgs args; };
 #define NORM
 #include "include/dots.glsl"

@@ -4,9 +4,9 @@
 #include "shared/qkv_args.h"
 #include "shared/weight_format.h"
 
-layout(constant_id = 7) const uint PREPARED = 0;
-layout(constant_id = 8) const uint HEAD_DIM = 64;
-layout(constant_id = 9) const uint CACHE_TYPE = 0; // not kCacheQ8: a scale is of 32 elements
+layout(constant_id = 8) const uint PREPARED = 0;
+layout(constant_id = 9) const uint HEAD_DIM = 64;
+layout(constant_id = 10) const uint CACHE_TYPE = 0; // not kCacheQ8: a scale is of 32 elements
 layout(push_constant) uniform Push { QkvArgs args; };
 #define NORM
 #define PAIRS_OUT

@@ -55,6 +55,7 @@ Tuning tuning_of(Variant variant, const DeviceCaps& caps) {
     }
     tuning.wide = false;
     tuning.matvec_ahead = tuning.matvec_many_ahead = 2;
+    tuning.matvec_staged_bytes = staged_choices(caps).back();
     if (variant == Variant::shuffles) return tuning;
     tuning = without_shuffles(tuning, variant == Variant::lanes_16 ? 16 : variant == Variant::lanes_32 ? 32 : 0);
     tuning.matmul_parts = 0;
@@ -80,7 +81,7 @@ Tuning without_shuffles(Tuning tuning, uint32_t lanes) {
     tuning.matvec_many_outs = 4;
     tuning.matvec_ahead = tuning.matvec_many_ahead = 4;
     tuning.attention_rows = 1;
-    tuning.norm_stage = false;
+    tuning.norm_stage_rows = 0;
     return tuning;
 }
 

@@ -25,7 +25,7 @@ constexpr uint32_t kPoison = 0xffc1ffc1u;
 // Ways to run the same kernels.
 enum class Variant {
     native,   // as choose_tuning says, of the profile that tests run under (profiles/device_profile.h)
-    shuffles, // by shuffles where the device can, without the variants made for one driver: the same bits
+    shuffles, // by shuffles where the device can, without the variants made for one driver, x of blocks by shared memory: the same bits
     shared,   // reductions through shared memory, lanes as native: the same bits
     lanes_16, // through shared memory: other bits, still right
     lanes_32,

@@ -18,11 +18,11 @@ void record_matmul(Recorder& to, const Tensor& weight, BufferView x, BufferView 
     if (tuning.prompts_use_matrices()) {
         id.variant = "_matrix" + blocks;
         const uint32_t weight_parts = weight.dtype == DType::f16 || weight.dtype == DType::bf16 ? 1 : tuning.matmul_parts;
-        const uint32_t own_outs = matrix_outs_of(tuning, weight_parts, to.kernels.device().caps);
-        id.constants = {4 * tuning.lanes, layout, adds, tuning.matrix.m, tuning.matrix.n, tuning.matrix.k, tuning.matmul_parts, tuning.matrix_rows, own_outs};
+        const MatrixTile tile = matrix_tile_of(tuning, weight_parts, n_rows, weight.rows, to.kernels.device().caps);
+        id.constants = {4 * tuning.lanes, layout, adds, tuning.matrix.m, tuning.matrix.n, tuning.matrix.k, tuning.matmul_parts, tile.rows, tile.outs, tile.blocks};
         id.full_subgroups = true;
-        rows = 2 * tuning.matrix_rows;
-        outs = 2 * own_outs;
+        rows = 2 * tile.rows;
+        outs = 2 * tile.outs;
     }
     const auto kernel = to.kernel<ops::Matmul>(std::move(id));
     if (!kernel) return;

@@ -24,6 +24,19 @@ uint32_t steps_ahead(const Tuning& tuning, const Tensor& weight, uint32_t tile, 
     while (ahead > 1 && (8 * ahead * ceil_div(own, ahead) > 9 * own || ahead * each > kUnrolled)) --ahead;
     return ahead;
 }
+// What the family's members take of shared memory where x of blocks goes through it: `staged` of dots.glsl, rows of x and of a norm's
+// weights; a sum per invocation and row; without shuffles what reduce.glsl exchanges; and what finds the best token.
+uint32_t shared_bytes(const Tuning& tuning, uint32_t rows, bool normed, uint32_t ahead) {
+    constexpr uint32_t kQuads = 8, kExchanged = 40, kOther = 512;
+    const uint32_t threads = tuning.lanes * tuning.matvec_teams;
+    return 16 * kQuads * (rows + normed) * (tuning.lanes * ahead + 1) + threads * (4 * rows + (tuning.subgroup ? 0 : kExchanged)) + kOther;
+}
+
+// So many outputs per team, but few enough that a matrix of few outputs keeps the device's units busy.
+uint32_t outs_of(const Tuning& tuning, const Tensor& weight, uint32_t wanted, uint32_t least) {
+    while (wanted > least && weight.rows / wanted < tuning.matvec_least_teams) wanted /= 2;
+    return wanted;
+}
 } // namespace
 
 uint32_t matvec_tile_rows(const Tuning& tuning, DType dtype, uint32_t n_rows) {
@@ -38,11 +51,14 @@ MatvecVariant matvec_variant(const Tuning& tuning, const Tensor& weight, uint32_
     const bool quant = is_quantized(weight.dtype);
     // Where registers hold fewer outputs of so many rows than a team must have, rows go in smaller tiles.
     const uint32_t tile = matvec_tile_rows(tuning, weight.dtype, tuning.wide ? n_rows : std::min(n_rows, tuning.matvec_sums / least_outs));
-    const uint32_t wanted = tile > 2 ? tuning.matvec_many_outs : tuning.matvec_outs;
+    const uint32_t wanted = outs_of(tuning, weight, tile > 2 ? tuning.matvec_many_outs : tuning.matvec_outs, 2);
     const uint32_t outs = tuning.wide ? wide_outs(quant) : std::min(wanted, std::max(std::bit_floor(tuning.matvec_sums / tile), least_outs));
     const uint32_t lanes = tuning.lanes, teams = tuning.matvec_teams;
     KernelId id = {.variant = quant ? ".quant" : "", .has_subgroup_variant = true};
-    id.constants = {lanes * teams, lanes, teams, weight.layout(), tile, outs, steps_ahead(tuning, weight, tile, outs)};
+    uint32_t ahead = steps_ahead(tuning, weight, tile, outs);
+    const bool staged = quant && !tuning.wide && shared_bytes(tuning, tile, normed, 1) <= tuning.matvec_staged_bytes;
+    while (staged && shared_bytes(tuning, tile, normed, ahead) > tuning.matvec_staged_bytes) --ahead;
+    id.constants = {lanes * teams, lanes, teams, weight.layout(), tile, outs, ahead, staged};
     id.constants.insert(id.constants.end(), own_constants);
     id.texels = {gpu::kTexelVecs + gpu::kMatvecWeight, gpu::kTexelVecs + gpu::kMatvecX};
     if (normed) id.texels.push_back(gpu::kTexelVecs + gpu::kMatvecNorm);

@@ -15,7 +15,7 @@ struct MatvecVariant {
     uint32_t tile_rows;
     uint32_t group_outs; // outputs per workgroup
 };
-// normed: of a member after an RMSNorm. own_constants: from constant_id 7 on. least_outs: a team's, 2 where PAIRS_OUT is defined.
+// normed: of a member after an RMSNorm. own_constants: from constant_id 8 on. least_outs: a team's, 2 where PAIRS_OUT is defined.
 MatvecVariant matvec_variant(const Tuning& tuning, const Tensor& weight, uint32_t n_rows, bool normed, std::initializer_list<uint32_t> own_constants,
                              uint32_t least_outs);
 

@@ -1,5 +1,5 @@
 // The RMSNorm of the row family's normed members as a stage of its own, where that costs less than in each of their workgroups
-// (Tuning::norm_stage). The same sums in the same order, so the bits are those of a member that norms by itself.
+// (Tuning::norm_stage_rows). The same sums in the same order, so the bits are those of a member that norms by itself.
 #pragma once
 
 #include "kernels/matvec.h"

@@ -1,6 +1,7 @@
 // The tables. Every workaround names what it is for.
 #include "kernels/tuning.h"
 
+#include "base/checked.h"
 #include "shared/matmul_args.h"
 
 #include <algorithm>
@@ -39,10 +40,19 @@ void choose_gpu_sizes(const DeviceCaps& caps, Tuning& tuning) {
     // But with 4, or with two steps at once, 8 rows of blocks leave AMD's devices 4 subgroups of 16, or spill.
     tuning.matvec_many_outs = 2;
     tuning.matvec_many_ahead = 1;
+    tuning.matvec_least_teams = 1024; // of an H200 with 3072 outputs, 1536 teams are quicker than 768
     switch (caps.vendor_id) {
-    case kVendorNvidia: // NVK holds 16 rows of plain formats with 2 outputs from Mesa 26 on, of blocks it spills them; NVIDIA's own driver has not been seen
+    case kVendorNvidia: // NVK holds 16 rows of plain formats with 2 outputs from Mesa 26 on; of blocks it spills them
         if (caps.driver_id != VK_DRIVER_ID_MESA_NVK || caps.driver_version >= VK_MAKE_API_VERSION(0, 26, 0, 0)) tuning.matvec_rows.push_back(16);
-        if (caps.driver_id == VK_DRIVER_ID_NVIDIA_PROPRIETARY) tuning.matvec_quant_rows.push_back(16);
+        if (caps.driver_id != VK_DRIVER_ID_NVIDIA_PROPRIETARY) break;
+        // H200, driver 580: a lane's 16 bytes of x are 128 from its neighbour's where weights are blocks, and the L1 cache takes a turn for
+        // each. Through shared memory a pass of 1 row is 3 times as fast, one of 8 rows 4 times; of 16 rows x does not fit.
+        tuning.matvec_staged_bytes = staged_choices(caps).back();
+        tuning.matvec_outs = tuning.matvec_many_outs = 4;
+        tuning.matvec_teams = 8;
+        tuning.norm_stage_rows = 3; // of Llama-3.2-3B in bf16 a pass of 8 rows is 1.2 times as fast so, one of 2 rows 1.09 times as slow
+        tuning.matrix_rows = 64;
+        tuning.matrix_least_groups = 192; // of an H200 with 132 multiprocessors: 64 rows by 3072 x 3072 are 2.4 times as fast in 96 as in 24
         break;
     case kVendorAmd: // GCN has 256 registers a lane at one subgroup of ten: with 4 steps of two rows there are 2
         if (caps.subgroup_size_min == 64) tuning.matvec_ahead = 2;
@@ -94,7 +104,7 @@ Tuning choose_tuning(const DeviceCaps& caps, DType cache_dtype) {
         tuning.matvec_rows = {1, 2, 3, 4, 5, 6, 7, 8};
         tuning.matvec_quant_rows = {1, 2, 4, 6, 8};
         tuning.matvec_outs = tuning.matvec_many_outs = 8;
-        tuning.norm_stage = true; // squares of every row in every workgroup cost more than a dispatch
+        tuning.norm_stage_rows = 1; // squares of every row in every workgroup cost more than a dispatch
         tuning.attention_rows = 8; // reading keys costs more than weighing them; GPUs would rather have more workgroups
         tuning.wide = tuning.subgroup && tuning.lanes == 8 && caps.shader_int64 && caps.max_texels >= caps.max_storage_buffer_range / 4;
         // llvmpipe reads storage buffers element by element, with a branch for each or a gather, and texels whole.
@@ -155,6 +165,14 @@ std::vector<uint32_t> teams_choices(const Tuning& base, const DeviceCaps& caps) 
     return choices;
 }
 
+std::vector<uint32_t> norm_stage_choices() {
+    return {0, 3, 1};
+}
+
+std::vector<uint32_t> staged_choices(const DeviceCaps& caps) {
+    return {0, std::min(caps.max_shared_memory_bytes, 65536u)};
+}
+
 std::vector<uint32_t> vocab_threads_choices(const DeviceCaps& caps) {
     std::vector<uint32_t> choices = {8, 32, 64, 128, 256};
     std::erase_if(choices, [&](uint32_t threads) { return threads > std::min(caps.max_workgroup_invocations, caps.max_workgroup_size_x); });
@@ -167,60 +185,79 @@ std::vector<uint32_t> attention_rows_choices() {
 
 namespace {
 bool fits(const Tuning& t, uint32_t weight_parts, MatrixTile tile, const DeviceCaps& caps) {
-    return gpu::matrix_shared_bytes(t.matmul_parts, weight_parts, tile.rows, tile.outs, t.matrix.m, t.matrix.n) <= caps.max_shared_memory_bytes;
+    return gpu::matrix_shared_bytes(t.matmul_parts, weight_parts, tile.rows, tile.outs, tile.blocks, t.matrix.m, t.matrix.n) <= caps.max_shared_memory_bytes;
 }
 } // namespace
 
 uint32_t matrix_outs_of(const Tuning& tuning, uint32_t weight_parts, const DeviceCaps& caps) {
     uint32_t outs = tuning.matrix_outs;
-    while (outs > tuning.matrix.n && !fits(tuning, weight_parts, {tuning.matrix_rows, outs}, caps)) outs /= 2;
+    while (outs > tuning.matrix.n && !fits(tuning, weight_parts, {tuning.matrix_rows, outs, tuning.matrix_blocks}, caps)) outs /= 2;
     return outs;
+}
+
+MatrixTile matrix_tile_of(const Tuning& tuning, uint32_t weight_parts, uint32_t n_rows, uint32_t n_outs, const DeviceCaps& caps) {
+    MatrixTile tile = {tuning.matrix_rows, matrix_outs_of(tuning, weight_parts, caps), tuning.matrix_blocks};
+    const auto groups = [&] { return ceil_div(n_rows, 2 * tile.rows) * ceil_div(n_outs, 2 * tile.outs); };
+    const uint32_t least_rows = std::max(tuning.matrix.m, 32u), least_outs = std::max(tuning.matrix.n, 16u);
+    while (groups() < tuning.matrix_least_groups && tile.rows > least_rows && tile.rows >= n_rows) tile.rows /= 2; // half of it would be idle
+    while (groups() < tuning.matrix_least_groups && tile.outs > least_outs) tile.outs /= 2;
+    return tile;
 }
 
 std::vector<MatrixTile> matrix_tile_choices(const Tuning& base, const DeviceCaps& caps) {
     if (!base.prompts_use_matrices()) return {};
     // More rows or outputs read less of shared memory for a product; fewer make more workgroups of a short prompt.
-    std::vector<MatrixTile> choices = {{32, 32}, {32, 64}, {64, 32}, {64, 64}};
+    // More k at once wait less often for memory.
+    std::vector<MatrixTile> choices = {{32, 32}, {32, 64}, {64, 32}, {64, 64}, {32, 32, 2}, {32, 64, 2}, {64, 32, 2}, {64, 64, 2}};
     if (caps.vendor_id == kVendorIntel) choices = base.lanes <= 8 ? std::vector<MatrixTile>{{16, 16}, {16, 32}} : std::vector<MatrixTile>{{16, 32}, {32, 32}};
     std::erase_if(choices, [&](MatrixTile tile) {
         Tuning tuning = base;
         tuning.matrix_rows = tile.rows;
         tuning.matrix_outs = tile.outs;
+        tuning.matrix_blocks = tile.blocks;
         return tile.rows % base.matrix.m != 0 || tile.outs % base.matrix.n != 0 || !fits(base, 1, tile, caps) ||
-               !fits(base, base.matmul_parts, {tile.rows, matrix_outs_of(tuning, base.matmul_parts, caps)}, caps);
+               !fits(base, base.matmul_parts, {tile.rows, matrix_outs_of(tuning, base.matmul_parts, caps), tile.blocks}, caps);
     });
     return choices;
 }
 
 bool may_choose(const Tuning& tuning, const Tuning& base, const DeviceCaps& caps) {
-    const MatrixTile tile = {tuning.matrix_rows, tuning.matrix_outs};
+    const MatrixTile tile = {tuning.matrix_rows, tuning.matrix_outs, tuning.matrix_blocks};
     const Tuning matrices = times_matrices(caps) ? with_matrices(base, caps) : base;
     const bool takes_matrices = tuning.matrix != base.matrix && tuning.matrix == matrices.matrix;
     Tuning rest = takes_matrices ? without_matrices(tuning, caps) : tuning; // with base's choices
     rest.wide = base.wide;
     rest.texels = base.texels;
-    rest.norm_stage = base.norm_stage;
+    rest.norm_stage_rows = base.norm_stage_rows;
     rest.matvec_teams = base.matvec_teams;
     rest.matvec_outs = base.matvec_outs;
     rest.matvec_many_outs = base.matvec_many_outs;
     rest.matvec_ahead = base.matvec_ahead;
     rest.matvec_many_ahead = base.matvec_many_ahead;
+    rest.matvec_staged_bytes = base.matvec_staged_bytes;
     rest.matvec_rows = base.matvec_rows;
     rest.matvec_quant_rows = base.matvec_quant_rows;
     rest.vocab_threads = base.vocab_threads;
     rest.attention_rows = base.attention_rows;
     rest.matrix_rows = base.matrix_rows;
     rest.matrix_outs = base.matrix_outs;
+    rest.matrix_blocks = base.matrix_blocks;
     return rest == base && (base.wide || !tuning.wide) && (base.wide || !tuning.texels) &&
            (tuning.matvec_teams == base.matvec_teams || has(teams_choices(base, caps), tuning.matvec_teams)) &&
            (tuning.matvec_outs == base.matvec_outs || has(outs_choices(), tuning.matvec_outs)) &&
            (tuning.matvec_many_outs == base.matvec_many_outs || has(many_outs_choices(), tuning.matvec_many_outs)) &&
            (tuning.matvec_ahead == base.matvec_ahead || has(ahead_choices(), tuning.matvec_ahead)) &&
            (tuning.matvec_many_ahead == base.matvec_many_ahead || has(ahead_choices(), tuning.matvec_many_ahead)) &&
+           (tuning.norm_stage_rows == base.norm_stage_rows || has(norm_stage_choices(), tuning.norm_stage_rows)) &&
+           (tuning.matvec_staged_bytes == base.matvec_staged_bytes || has(staged_choices(caps), tuning.matvec_staged_bytes)) &&
            may_build(tuning.matvec_rows, base.matvec_rows) && may_build(tuning.matvec_quant_rows, base.matvec_quant_rows) &&
            (tuning.vocab_threads == base.vocab_threads || has(vocab_threads_choices(caps), tuning.vocab_threads)) &&
            (tuning.attention_rows == base.attention_rows || has(attention_rows_choices(), tuning.attention_rows)) &&
-           (tile == MatrixTile{base.matrix_rows, base.matrix_outs} || has(matrix_tile_choices(takes_matrices ? matrices : base, caps), tile));
+           (tile == MatrixTile{base.matrix_rows, base.matrix_outs, base.matrix_blocks} || has(matrix_tile_choices(takes_matrices ? matrices : base, caps), tile));
+}
+
+std::string norms_text(uint32_t norm_stage_rows) {
+    return norm_stage_rows == 0 ? "within" : norm_stage_rows == 1 ? "as stages" : "as stages from " + std::to_string(norm_stage_rows) + " rows on";
 }
 
 std::string Tuning::sizes() const {
@@ -231,11 +268,12 @@ std::string Tuning::sizes() const {
     };
     const std::string outs = std::to_string(matvec_outs) + " or " + std::to_string(matvec_many_outs) + " outputs";
     const std::string loops = wide ? (texels ? "wide, by texels" : "wide")
-                                   : outs + " x " + std::to_string(matvec_teams) + " teams, " + std::to_string(matvec_ahead) + " or " + std::to_string(matvec_many_ahead) + " steps at once";
+                                   : outs + " x " + std::to_string(matvec_teams) + " teams, " + std::to_string(matvec_ahead) + " or " + std::to_string(matvec_many_ahead) + " steps at once" +
+                                         (matvec_staged_bytes > 0 ? "; x of blocks by shared memory" : "");
     const std::string blocks = matvec_rows == matvec_quant_rows ? "" : "; of blocks" + list(matvec_quant_rows);
-    return loops + (norm_stage ? "; norms as stages" : "; norms within") + "; rows" + list(matvec_rows) + blocks + "; vocabulary by " +
+    return loops + "; norms " + norms_text(norm_stage_rows) + "; rows" + list(matvec_rows) + blocks + "; vocabulary by " +
            std::to_string(vocab_threads) + "; attention by " + std::to_string(attention_rows) + (attention_rows == 1 ? " row" : " rows") +
-           (prompts_use_matrices() ? "; matrix tiles of " + std::to_string(matrix_rows) + " x " + std::to_string(matrix_outs) : "");
+           (prompts_use_matrices() ? "; matrix tiles of " + std::to_string(matrix_rows) + " x " + std::to_string(matrix_outs) + (matrix_blocks > 1 ? " x " + std::to_string(32 * matrix_blocks) : "") : "");
 }
 
 std::string Tuning::numerics_id() const {

@@ -118,7 +118,7 @@ NormedRows LlamaModel::normed(const Pass& pass, const Buffer& norm) const {
 NormedRows LlamaModel::record_norm(Recorder& to, std::span<const Tensor> weight, const NormedRows& rows) const {
     const bool in_blocks = is_quantized(weight[0].dtype);
     const bool walk_alike = std::all_of(weight.begin(), weight.end(), [&](const Tensor& part) { return is_quantized(part.dtype) == in_blocks; });
-    if (!walk_alike || !to.tuning().norm_stage) return rows;
+    if (!walk_alike || !to.tuning().norm_is_stage(rows.n_rows)) return rows;
     to.cmd.stage(Region::norm);
     const NormedRows prepared = record_prenorm(to, weight[0], rows, activations().normed.view(), activations().norm_scales.view());
     to.cmd.barrier();

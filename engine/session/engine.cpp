@@ -10,10 +10,10 @@ namespace {
 constexpr uint32_t kPageSize = 16;       // tokens
 // Rows of one replay, at most: those of a matrix product share what is read of the weights, the row family's only its tiles do.
 constexpr uint32_t kReplayRows = 512, kRowFamilyReplayRows = 64;
-constexpr uint64_t kMostReplayBytes = 256ull << 20; // activations of more rows than the row family's, of one model
+constexpr uint64_t kMostReplayBytes = 384ull << 20; // activations of more rows than the row family's, of one model
 constexpr uint32_t kDefaultContext = 4096;
 // Of a plain pass: qkv, attention, output, gate_up, down; and what norms the first and the fourth where that is apart.
-uint32_t stages_per_layer(const Tuning& tuning) { return tuning.norm_stage ? 7 : 5; }
+uint32_t stages_per_layer(const Tuning& tuning) { return tuning.norm_is_stage(1) ? 7 : 5; }
 constexpr uint32_t kCommandSlack = 16384; // commands beyond one whole prompt
 
 // Largest power of two of slots whose round fits every binding.

@@ -22,26 +22,43 @@
     precise float squares[ROWS];
     [[unroll]] for (int r = 0; r < ROWS; ++r) squares[r] = 0.0;
 #endif
-    for (uint first_step = lane; first_step < args.k_steps; first_step += LANES * uint(AHEAD)) {
+    // All lanes go round as often where they stage x, else each as often as it has steps.
+    for (uint turn = STAGED != 0u ? 0u : lane; turn < args.k_steps; turn += LANES * uint(AHEAD)) {
+        uint first_step = STAGED != 0u ? turn + lane : turn;
         uint steps[AHEAD]; // those after the last take the last, and do not count
-        [[unroll]] for (int i = 0; i < AHEAD; ++i) steps[i] = AHEAD == 1 ? first_step : min(first_step + i * LANES, args.k_steps - 1u);
+        [[unroll]] for (int i = 0; i < AHEAD; ++i)
+            steps[i] = AHEAD == 1 && STAGED == 0u ? first_step : min(first_step + i * LANES, args.k_steps - 1u);
         WeightStep w[AHEAD * OUTS];
         [[unroll]] for (int i = 0; i < AHEAD; ++i)
             [[unroll]] for (int o = 0; o < OUTS; ++o) w[i * OUTS + o] = load_step(w_row[o], steps[i], args.k_steps);
+#ifndef UNROLLED
+        if (STAGED != 0u) {
+            barrier(); // nobody reads the x of the turn before any more
+            uint first_quad = turn * kQuads, n_quads = min(kStagedSteps, args.k_steps - turn) * kQuads;
+            for (uint v = gl_LocalInvocationIndex; v < n_quads; v += LANES * TEAMS) {
+                uint place = staged_place(0u, v % kQuads, v / kQuads);
+                [[unroll]] for (int r = 0; r < ROWS; ++r) staged[place + r * kQuads * kStagedPitch] = x_vec(x_base[r] + first_quad + v);
+#ifdef NORM
+                if (PREPARED == 0u) staged[place + ROWS * kQuads * kStagedPitch] = norm_vec(first_quad + v);
+#endif
+            }
+            barrier();
+        }
+#endif
         [[unroll]] for (uint i = 0u; i < uint(AHEAD) * kOctets; ++i) {
             int ahead = int(i / kOctets);
             uint octet = i % kOctets;
-            bool counts = AHEAD == 1 || first_step + ahead * LANES < args.k_steps;
+            bool counts = (AHEAD == 1 && STAGED == 0u) || first_step + ahead * LANES < args.k_steps;
             vec4 xa[ROWS];
             vec4 xb[ROWS];
             [[unroll]] for (int r = 0; r < ROWS; ++r) {
-                xa[r] = x_vec(x_base[r] + x_of_a(steps[ahead], octet));
-                xb[r] = x_vec(x_base[r] + x_of_b(steps[ahead], octet));
+                xa[r] = X_QUAD(r, x_vec(x_base[r] + x_of_a(steps[ahead], octet)), x_of_a(0u, octet));
+                xb[r] = X_QUAD(r, x_vec(x_base[r] + x_of_b(steps[ahead], octet)), x_of_b(0u, octet));
             }
 #ifdef NORM
             if (PREPARED == 0u) {
-                vec4 norm_a = norm_vec(x_of_a(steps[ahead], octet));
-                vec4 norm_b = norm_vec(x_of_b(steps[ahead], octet));
+                vec4 norm_a = X_QUAD(ROWS, norm_vec(x_of_a(steps[ahead], octet)), x_of_a(0u, octet));
+                vec4 norm_b = X_QUAD(ROWS, norm_vec(x_of_b(steps[ahead], octet)), x_of_b(0u, octet));
                 [[unroll]] for (int r = 0; r < ROWS; ++r) {
                     float sum = add_squares(xa[r], xb[r], squares[r]);
                     squares[r] = counts ? sum : squares[r];

@@ -6,6 +6,8 @@
 // says that prenorm.comp has done all that.
 // AHEAD: steps whose weights a lane asks for before it uses the first, so that enough of them are on their way; sums are in the
 // same order whatever it is.
+// STAGED: the workgroup reads the x of these steps together, in order, and its teams take it from shared memory. A lane's own x lies
+// 32 bytes from its neighbour's, of blocks 128: a load of 32 lanes that way takes up to 32 turns of an L1 cache.
 // UNROLLED: row and output counts are fixed at build time and unrolled there, for compilers that would not.
 // Include after the push constants `args`, which begin with MATVEC_MEMBERS; then dot_rows.glsl inside main().
 #extension GL_EXT_control_flow_attributes : require
@@ -22,10 +24,12 @@ layout(constant_id = 3) const uint WEIGHT_LAYOUT = kFormatBf16;
 const int ROWS = UNROLLED_ROWS;
 const int OUTS = UNROLLED_OUTS;
 const int AHEAD = 1; // llvmpipe's lanes wait for no memory
+const uint STAGED = 0u;
 #else
 layout(constant_id = 4) const int ROWS = 1;
 layout(constant_id = 5) const int OUTS = 4;
 layout(constant_id = 6) const int AHEAD = 1;
+layout(constant_id = 7) const uint STAGED = 0; // 1: x comes through shared memory
 #endif
 #define WEIGHT_BINDING kMatvecWeight
 #define AT_ONCE 4
@@ -35,6 +39,21 @@ layout(constant_id = 6) const int AHEAD = 1;
 layout(std430, binding = kMatvecX) readonly buffer X { WIDE_VEC x[]; };
 TEXEL_VECS(kTexelVecs + kMatvecX, x_texels)
 vec4 x_vec(uint at) { return uintBitsToFloat(FETCH_VEC(x, x_texels, at)); }
+#ifndef UNROLLED
+const uint kQuads = 2u * kOctets; // of a step
+const uint kStagedSteps = LANES * uint(AHEAD);
+const uint kStagedPitch = kStagedSteps + 1u; // from quad to quad of a step: the quads of one step and those of neighbours lie in different banks
+#ifdef NORM
+const uint kStagedRows = uint(ROWS) + 1u; // the norm's weights are the last
+#else
+const uint kStagedRows = uint(ROWS);
+#endif
+shared vec4 staged[STAGED != 0u ? kStagedRows * kQuads * kStagedPitch : 1u]; // (row, quad of a step, step)
+uint staged_place(uint row, uint quad, uint step) { return (row * kQuads + quad) * kStagedPitch + step; }
+#define X_QUAD(row, fetched, quad) (STAGED != 0u ? staged[staged_place(row, quad, ahead * LANES + lane)] : fetched)
+#else
+#define X_QUAD(row, fetched, quad) fetched
+#endif
 #ifdef NORM
 #include "include/norm_scale.glsl"
 layout(std430, binding = kMatvecNorm) readonly buffer Norm { WIDE_VEC norm[]; };

@@ -32,6 +32,7 @@ layout(constant_id = 5) const uint K = 16;
 layout(constant_id = 6) const uint PARTS = 2; // of x; 1 halves the work and rounds x to f16
 layout(constant_id = 7) const uint OWN_ROWS = 32; // of a subgroup: multiples of M and N, of which
 layout(constant_id = 8) const uint OWN_OUTS = 64; // matrix_shared_bytes fit into shared memory
+layout(constant_id = 9) const uint BLOCKS = 1;    // of kHalvesBlock k in a slab
 #define WEIGHT_BINDING kMatmulWeight
 #include "include/weight.glsl"
 #include "include/halves.glsl"
@@ -43,8 +44,8 @@ layout(std430, binding = kMatmulY) buffer Y { float y[]; };
 const uint W_PARTS = FORMAT == kFormatF16 || FORMAT == kFormatBf16 ? 1u : PARTS;
 const uint ROWS = 2u * OWN_ROWS;
 const uint OUTS = 2u * OWN_OUTS;
-const uint DEPTH = kHalvesBlock; // k per slab
-const uint STRIDE = kMatrixStride;
+const uint DEPTH = BLOCKS * kHalvesBlock; // k per slab
+const uint STRIDE = MATRIX_STRIDE(BLOCKS);
 const uint EIGHTS = DEPTH / 8u;
 const float W_SCALE = FORMAT == kFormatF16 ? 1.0 : 64.0;
 
@@ -55,7 +56,7 @@ shared float results[4u * M * N];               // (subgroup, row, output)
 // A slab is so many items, which invocations take in turns: 8 k of a part of a row of x; OCTETS of a step of a row of weights.
 const uint THREADS = gl_WorkGroupSize.x;
 const uint LANES = THREADS / 4u; // of a subgroup
-const uint STEPS = 4u / kOctets; // of a weight row
+const uint STEPS = 4u * BLOCKS / kOctets; // of a weight row
 const uint OCTETS = kOctets == 1u ? 1u : 2u;
 const uint X_ITEMS = ROWS * PARTS * EIGHTS;
 const uint W_ITEMS = OUTS * EIGHTS / OCTETS;
@@ -69,15 +70,16 @@ uint item_of(uint turn) { return turn * THREADS + gl_LocalInvocationID.x; }
 uint x_row(uint item) { return item / (EIGHTS * PARTS); }
 uint x_part(uint item) { return item / EIGHTS % PARTS; }
 uint w_out(uint item) { return kOctets == 1u ? item / STEPS : item % OUTS; }
-uint w_step(uint item, uint step0) { return kOctets == 1u ? step0 + item % STEPS : step0; }
-uint w_octet(uint item) { return kOctets == 1u ? 0u : item / OUTS * OCTETS; }
+uint w_step(uint item, uint step0) { return step0 + (kOctets == 1u ? item % STEPS : item / (OUTS * (kOctets / OCTETS))); }
+uint w_octet(uint item) { return kOctets == 1u ? 0u : item / OUTS * OCTETS % kOctets; }
 
-// Instead of what lies past the last row, output or step, the last one is read; x is 0 past the last step.
+// Instead of what lies past the last row, output, step or vector of x, the last one is read; x is 0 from the last step to the end of
+// its block, and later blocks of the slab are not multiplied.
 void load_slab(uint step0, uint x_stride, uint part_stride) {
     uint row0 = gl_WorkGroupID.x * ROWS, out0 = gl_WorkGroupID.y * OUTS, first = x_of_a(step0, 0u) / 2u;
     [[unroll]] for (uint turn = 0u; turn < X_TURNS; ++turn) {
         uint item = item_of(turn), row = min(row0 + x_row(item), args.n_rows - 1u);
-        next_x[turn] = x[row * x_stride + x_part(item) * part_stride + first + item % EIGHTS];
+        next_x[turn] = x[row * x_stride + x_part(item) * part_stride + min(first + item % EIGHTS, part_stride - 1u)];
     }
     [[unroll]] for (uint turn = 0u; turn < W_TURNS; ++turn) {
         uint item = item_of(turn), row = min(out0 + w_out(item), args.n_out - 1u);
@@ -139,7 +141,8 @@ void main() {
         barrier();
         if (step0 + STEPS < args.k_steps) load_slab(step0 + STEPS, x_stride, part_stride);
         if (row0 + own_row0 < args.n_rows) {
-            for (uint k = 0u; k < DEPTH; k += K) {
+            uint depth = min(DEPTH, 8u * (part_stride - x_of_a(step0, 0u) / 2u));
+            for (uint k = 0u; k < depth; k += K) {
                 coopmat<float16_t, gl_ScopeSubgroup, M, K, gl_MatrixUseA> high[OWN_ROWS / M], low[OWN_ROWS / M];
                 [[unroll]] for (uint r = 0u; r < OWN_ROWS / M; ++r) {
                     uint at = (own_row0 + r * M) * STRIDE + k / 4u;

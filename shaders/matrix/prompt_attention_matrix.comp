@@ -53,6 +53,8 @@ const uint TURNS = (M * SHARERS + LANES - 1u) / LANES;
 const float WEIGHT_SCALE = 16384.0; // 2^14, as split_halves has it
 const float kLowest = -3.402823466e38;
 
+// Matrix units load 16 bytes at once and NVIDIA's do not say where they cannot: every array is a multiple of that, so that all begin at
+// one, in whichever order a driver lays them out.
 shared f16vec4 halves[PARTS * QUERIES * STRIDE]; // (part, query, dimension), then (part, query, key): weights
 shared f16vec4 slab[SLAB_KEYS * SLAB_STRIDE];    // (key, dimension)
 shared float results[4u * M * N];                // (subgroup, query, key or dimension): a tile of each
@@ -61,8 +63,8 @@ shared uint largest_of[QUERIES]; // of a query's scores, as `ordered` makes it; 
 shared float total_of[QUERIES];  // of its weights
 shared uint exponent_of[QUERIES]; // first the query's largest magnitude
 shared int limit_of[QUERIES];     // the last key that it sees in this run and split; negative: none
-shared uint slot_of[ROWS];        // kNobody: not live
-shared uint first_bad;            // the first key of the run whose value is not finite
+shared uint slot_of[(ROWS + 3u) / 4u * 4u]; // kNobody: not live
+shared uint first_bad[4]; // one is used: the first key of the run whose value is not finite
 const uint kNobody = 0xffffffffu;
 
 // Unsigned integers in the order of floats, none of them 0.
@@ -93,7 +95,7 @@ void load_slab(bool of_k, uint slot, uint kv_head, uint split_begin, uint first,
         }
         if (!of_k && !(is_finite(bits.x) && is_finite(bits.y))) {
             bits = uvec2(0u);
-            atomicMin(first_bad, key);
+            atomicMin(first_bad[0], key);
         }
         slab[i / HEAD_QUADS * SLAB_STRIDE + quad] = halves_of(bits.x, bits.y);
     }
@@ -154,7 +156,7 @@ void main() {
             limit_of[q] = -1;
             if (run_first <= r && r < next) limit_of[q] = min(int(rows[row0 + r].position) - int(split_begin), int(KEYS) - 1);
         }
-        if (id == 0u) first_bad = KEYS;
+        if (id == 0u) first_bad[0] = KEYS;
         for (uint i = id; i < QUERIES * HEAD_QUADS; i += n_threads) {
             uint q = i / HEAD_QUADS, at = q * STRIDE + i % HEAD_QUADS;
             float scale = uintBitsToFloat((127u + 14u - (exponent_of[q] - 127u)) << 23);
@@ -265,7 +267,7 @@ void main() {
             if (limit_of[q] < 0) continue;
             precise float total = 0.0;
             for (uint i = 0u; i < 2u * SHARERS; ++i) total += part_sums[i * QUERIES + q];
-            total_of[q] = int(first_bad) <= limit_of[q] ? uintBitsToFloat(0x7fc00000u) : total;
+            total_of[q] = int(first_bad[0]) <= limit_of[q] ? uintBitsToFloat(0x7fc00000u) : total;
         }
     }
     barrier();

@@ -10,11 +10,11 @@ SHARED_CONST uint kMatmulY = 2u;      // (rows, y_stride) f32
 
 SHARED_CONST uint kMatmulTile = 64u; // outputs and rows of a workgroup without matrix units
 
-// On matrix units 32 k of x and of weights lie in shared memory, f16vec4 from row to row: 16-byte aligned, and 8 rows in different
-// banks. matrix_shared_bytes: of 2 · rows by 2 · outs with so many f16 parts, and of four tiles of (m, n) results.
-SHARED_CONST uint kMatrixStride = 10u;
-SHARED_FUNCTION uint matrix_shared_bytes(uint x_parts, uint w_parts, uint rows, uint outs, uint m, uint n) {
-    return 8u * kMatrixStride * 2u * (x_parts * rows + w_parts * outs) + 4u * 4u * m * n;
+// On matrix units so many blocks of 32 k of x and of weights lie in shared memory, f16vec4 from row to row: 16-byte aligned, and 8 rows in
+// different banks. matrix_shared_bytes: of 2 · rows by 2 · outs with so many f16 parts, and of four tiles of (m, n) results.
+#define MATRIX_STRIDE(blocks) (8u * (blocks) + 2u)
+SHARED_FUNCTION uint matrix_shared_bytes(uint x_parts, uint w_parts, uint rows, uint outs, uint blocks, uint m, uint n) {
+    return 8u * MATRIX_STRIDE(blocks) * 2u * (x_parts * rows + w_parts * outs) + 4u * 4u * m * n;
 }
 
 struct MatmulArgs {

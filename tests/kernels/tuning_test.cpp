@@ -90,7 +90,7 @@ TEST(Tuning, builds_tiles_that_fit_into_registers) {
     const std::vector<uint32_t> to_8 = {1, 2, 4, 8}, to_16 = {1, 2, 4, 8, 16};
     caps.driver_id = VK_DRIVER_ID_NVIDIA_PROPRIETARY;
     EXPECT_EQ(choose_tuning(caps).matvec_rows, to_16);
-    EXPECT_EQ(choose_tuning(caps).matvec_quant_rows, to_16);
+    EXPECT_EQ(choose_tuning(caps).matvec_quant_rows, to_8);
     caps.driver_id = VK_DRIVER_ID_MESA_NVK;
     caps.driver_version = VK_MAKE_API_VERSION(0, 25, 3, 9);
     EXPECT_EQ(choose_tuning(caps).matvec_rows, to_8);
@@ -116,15 +116,15 @@ TEST(Tuning, does_without_matrix_units_as_if_there_were_none) {
         }
 }
 
-// Bytes of slabs of 32 k, padded to 40 halves, of a workgroup's rows and outputs, and of four tiles of sums.
-uint32_t shared_bytes(uint32_t x_parts, uint32_t weight_parts, uint32_t rows, uint32_t outs, uint32_t results) {
-    return x_parts * 2 * rows * 80 + weight_parts * 2 * outs * 80 + 4 * results * 4;
+// Bytes of slabs of 32 or 64 k, padded by 8 halves, of a workgroup's rows and outputs, and of four tiles of sums.
+uint32_t shared_bytes(uint32_t x_parts, uint32_t weight_parts, MatrixTile tile, uint32_t results) {
+    return 2 * (x_parts * tile.rows + weight_parts * tile.outs) * 2 * (32 * tile.blocks + 8) + 4 * results * 4;
 }
 
 TEST(Tuning, offers_matrix_tiles_that_fit_into_shared_memory) {
     DeviceCaps caps = desktop_gpu();
     const Tuning base = choose_tuning(caps);
-    EXPECT_EQ(matrix_tile_choices(base, caps), (std::vector<MatrixTile>{{32, 32}, {32, 64}, {64, 32}, {64, 64}}));
+    EXPECT_EQ(matrix_tile_choices(base, caps), (std::vector<MatrixTile>{{32, 32}, {32, 64}, {64, 32}, {64, 64}, {32, 32, 2}, {32, 64, 2}, {64, 32, 2}, {64, 64, 2}}));
     for (uint32_t bytes : {32768u, 34815u, 34816u, 49152u, 65536u})
         for (uint32_t parts : {1u, 2u})
             for (uint32_t edge : {8u, 16u}) {
@@ -134,16 +134,20 @@ TEST(Tuning, offers_matrix_tiles_that_fit_into_shared_memory) {
                 tuning.matmul_parts = parts;
                 const std::vector<MatrixTile> tiles = matrix_tile_choices(tuning, caps);
                 EXPECT_NE(std::find(tiles.begin(), tiles.end(), MatrixTile{tuning.matrix_rows, tuning.matrix_outs}), tiles.end()) << "the default";
-                const bool large_fits = shared_bytes(parts, 1, 64, 64, edge * edge) <= bytes;
-                EXPECT_EQ(std::find(tiles.begin(), tiles.end(), MatrixTile{64, 64}) != tiles.end(), large_fits) << bytes << ", " << parts << ", " << edge;
+                for (uint32_t blocks : {1u, 2u}) {
+                    const MatrixTile large = {64, 64, blocks};
+                    const bool large_fits = shared_bytes(parts, 1, large, edge * edge) <= bytes;
+                    EXPECT_EQ(std::find(tiles.begin(), tiles.end(), large) != tiles.end(), large_fits) << bytes << ", " << parts << ", " << edge << ", " << blocks;
+                }
                 for (const MatrixTile& tile : tiles) {
                     tuning.matrix_rows = tile.rows;
                     tuning.matrix_outs = tile.outs;
+                    tuning.matrix_blocks = tile.blocks;
                     EXPECT_EQ(matrix_outs_of(tuning, 1, caps), tile.outs);
                     const uint32_t outs = matrix_outs_of(tuning, parts, caps); // of block formats and f32
-                    EXPECT_LE(shared_bytes(parts, parts, tile.rows, outs, edge * edge), bytes);
+                    EXPECT_LE(shared_bytes(parts, parts, {tile.rows, outs, tile.blocks}, edge * edge), bytes);
                     EXPECT_EQ(outs % edge, 0u);
-                    EXPECT_TRUE(outs == tile.outs || shared_bytes(parts, parts, tile.rows, 2 * outs, edge * edge) > bytes) << "halved for nothing";
+                    EXPECT_TRUE(outs == tile.outs || shared_bytes(parts, parts, {tile.rows, 2 * outs, tile.blocks}, edge * edge) > bytes) << "halved for nothing";
                 }
             }
     Tuning without = base;
@@ -152,6 +156,21 @@ TEST(Tuning, offers_matrix_tiles_that_fit_into_shared_memory) {
     without = base;
     without.prompt_by_rows = true;
     EXPECT_TRUE(matrix_tile_choices(without, desktop_gpu()).empty());
+}
+
+// Enough workgroups for a device with many units, and no fewer than wanted where rows and outputs are many.
+TEST(Tuning, gives_small_products_small_tiles) {
+    DeviceCaps caps = desktop_gpu();
+    caps.driver_id = VK_DRIVER_ID_NVIDIA_PROPRIETARY;
+    Tuning tuning = choose_tuning(caps);
+    const auto tile = [&](uint32_t n_rows, uint32_t n_outs) { return matrix_tile_of(tuning, 1, n_rows, n_outs, caps); };
+    EXPECT_EQ(tile(512, 16384), (MatrixTile{64, 64}));
+    EXPECT_EQ(tile(512, 3072), (MatrixTile{64, 32}));
+    EXPECT_EQ(tile(64, 16384), (MatrixTile{32, 32}));
+    EXPECT_EQ(tile(64, 3072), (MatrixTile{32, 16}));
+    EXPECT_EQ(tile(1, 1), (MatrixTile{32, 16}));
+    tuning.matrix_least_groups = 0;
+    EXPECT_EQ(tile(64, 3072), (MatrixTile{64, 64}));
 }
 
 TEST(Tuning, names_what_timing_chooses) {

@@ -153,8 +153,8 @@ TEST(Tuning, choices_change_no_bit) {
     ASSERT_TRUE(untuned);
     const Story expected = tell(*untuned, 0);
     expect_same(*untuned, tell(*untuned, 3), expected);
-    for (const json& choice : {json{{"wide", false}, {"outs", 16}, {"many_outs", 4}, {"teams", 2}, {"ahead", 4}, {"many_ahead", 2}, {"rows", {1, 8}}, {"vocab_threads", 64}, {"attention_rows", 2}},
-                               json{{"texels", untuned->tuning().wide && !untuned->tuning().texels}, {"norm_stage", !untuned->tuning().norm_stage}, {"outs", untuned->tuning().matvec_outs},
+    for (const json& choice : {json{{"wide", false}, {"outs", 16}, {"many_outs", 4}, {"teams", 2}, {"ahead", 4}, {"many_ahead", 2}, {"rows", {1, 8}}, {"vocab_threads", 64}, {"attention_rows", 2}, {"norm_stage_rows", 3}, {"staged_bytes", untuned->device().caps.max_shared_memory_bytes}},
+                               json{{"texels", untuned->tuning().wide && !untuned->tuning().texels}, {"norm_stage_rows", untuned->tuning().norm_stage_rows == 0 ? 1 : 0}, {"outs", untuned->tuning().matvec_outs},
                                     {"rows", {1, 2, 8}}, {"block_rows", {1, 8}}, {"attention_rows", 1}}}) {
         Folder folder("choice");
         json kept = json::parse(kept_text());
@@ -267,7 +267,8 @@ TEST(Tuning, first_use_measures_once) {
         const std::vector<MatrixTile> choices = matrix_tile_choices(tuned.tuning, first->device().caps);
         EXPECT_EQ(choices.empty(), !tuned.tuning.prompts_use_matrices());
         for (const MatrixTile& tile : choices) all_tiles.insert({tile.rows, tile.outs});
-        const std::string tile = std::to_string(tuned.tuning.matrix_rows) + " x " + std::to_string(tuned.tuning.matrix_outs);
+        const std::string tile = std::to_string(tuned.tuning.matrix_rows) + " x " + std::to_string(tuned.tuning.matrix_outs) +
+                                 (tuned.tuning.matrix_blocks > 1 ? " x " + std::to_string(32 * tuned.tuning.matrix_blocks) : "");
         EXPECT_EQ(chosen_of(tuned, "matrix tile", choices.size()), choices.empty() ? "" : tile);
         if (!choices.empty()) {
             EXPECT_EQ(tiles, all_tiles);
@@ -294,17 +295,19 @@ TEST(Tuning, a_matrix_tile_that_computes_something_else_is_not_used) {
     if (choices.empty()) return; // no matrix units here
     EngineDesc desc = as_gpu("", TuningMode::full);
     desc.tuning_limits.full_ms = 300'000;
-    desc.adjust_kernels = [](KernelLibrary& kernels) {
+    const Tuning base = untuned->tuning();
+    desc.adjust_kernels = [base](KernelLibrary& kernels) {
         const Tuning& tuning = kernels.tuning();
-        if (MatrixTile{tuning.matrix_rows, tuning.matrix_outs} != MatrixTile{32, 64}) kernels.replace("matmul_matrix", embedded_shader("split_halves"));
+        if (MatrixTile{tuning.matrix_rows, tuning.matrix_outs, tuning.matrix_blocks} != MatrixTile{base.matrix_rows, base.matrix_outs, base.matrix_blocks}) kernels.replace("matmul_matrix", embedded_shader("split_halves"));
     };
     Lines lines;
     auto tuned = Engine::tune(desc, lines.log());
     ASSERT_TRUE(tuned.ok()) << tuned.status().message();
-    EXPECT_NE(chosen_of(tuned.value(), "matrix tile", choices.size()), "32 x 64");
+    EXPECT_NE(chosen_of(tuned.value(), "matrix tile", choices.size()), std::to_string(base.matrix_rows) + " x " + std::to_string(base.matrix_outs));
     EXPECT_NE(lines.text.find("products on matrix units differ; they are not used"), std::string::npos) << lines.text;
-    EXPECT_EQ(tuned.value().tuning.matrix_rows, 32u);
-    EXPECT_EQ(tuned.value().tuning.matrix_outs, 64u);
+    EXPECT_EQ(tuned.value().tuning.matrix_rows, base.matrix_rows);
+    EXPECT_EQ(tuned.value().tuning.matrix_outs, base.matrix_outs);
+    EXPECT_EQ(tuned.value().tuning.matrix_blocks, base.matrix_blocks);
 }
 
 TEST(Tuning, what_would_take_long_is_left_out) {
@@ -385,7 +388,7 @@ TEST(Tuning, hostile_files_are_ignored) {
         {"teams", {0, 3, 16, 1u << 20, -1, "1", true}},
         {"ahead", {0, 3, 8, 1u << 20, -1, 1.5, "2", nullptr}},
         {"many_ahead", {0, 3, 8, -1, "2", nullptr}},
-        {"matrices", {1, "false", nullptr, true}}, // no CPU's prompts go through them
+        {"matrices", {1, "false", nullptr, !base.prompts_use_matrices()}}, // as this device has them, but for Intel's
         {"vocab_threads", {0, 7, 512, -8, 1.5, nullptr}},
         {"attention_rows", {0, 3, 16, -1, 1.5, "1", nullptr}},
         {"matrix_rows", {0, 1, 48, 128, -32, 1.5, "32", nullptr}},
@@ -394,7 +397,9 @@ TEST(Tuning, hostile_files_are_ignored) {
         {"block_rows", {json::array(), {1, 3}, {2, 4}, {8, 1}, {64}, long_list}},
         {"wide", {1, 0, "true", nullptr}},
         {"texels", {1, 0, "true", nullptr}},
-        {"norm_stage", {1, 0, "true", nullptr}},
+        {"norm_stage_rows", {2, 4, -1, 1.5, true, "1", nullptr}},
+        {"staged_bytes", {1, 4096, 1u << 20, -1, "0", true, nullptr}},
+        {"matrix_blocks", {0, 3, 4, -1, "1", nullptr}},
         {"rows_agree", {false, 1, nullptr}}, // false goes with one row count only
         {"timed", {1, "yes", nullptr}},
     };
@@ -424,11 +429,11 @@ TEST(Tuning, entries_of_other_devices_stay) {
     const Tuning base = base_tuning();
     DeviceCaps caps;
     caps.max_workgroup_invocations = caps.max_workgroup_size_x = 1024;
-    for (int i = 0; i < 40; ++i) EXPECT_TRUE(store.save({"device " + std::to_string(i), "\xff driver", "s", "f32", "n"}, {base, true, false}, {}));
-    EXPECT_FALSE(store.load({"device 7", "\xff driver", "s", "f32", "n"}, base, caps, {}));
-    EXPECT_TRUE(store.load({"device 8", "\xff driver", "s", "f32", "n"}, base, caps, {}));
-    EXPECT_TRUE(store.load({"device 39", "\xff driver", "s", "f32", "n"}, base, caps, {}));
-    EXPECT_FALSE(TuningStore((folder.path / "no" / "such").string()).save({"a", "b", "c", "d", "e"}, {base, true, false}, {}));
+    for (int i = 0; i < 40; ++i) EXPECT_TRUE(store.save({"device " + std::to_string(i), "\xff driver", "s", "f32", "w", "n"}, {base, true, false}, {}));
+    EXPECT_FALSE(store.load({"device 7", "\xff driver", "s", "f32", "w", "n"}, base, caps, {}));
+    EXPECT_TRUE(store.load({"device 8", "\xff driver", "s", "f32", "w", "n"}, base, caps, {}));
+    EXPECT_TRUE(store.load({"device 39", "\xff driver", "s", "f32", "w", "n"}, base, caps, {}));
+    EXPECT_FALSE(TuningStore((folder.path / "no" / "such").string()).save({"a", "b", "c", "d", "e", "f"}, {base, true, false}, {}));
 }
 
 // Bit-changing sizes follow from caps alone.
@@ -448,7 +453,10 @@ TEST(Tuning, only_bit_neutral_sizes_may_be_chosen) {
     EXPECT_TRUE(may([](Tuning& t) { t.matvec_many_outs = 8; }));
     EXPECT_FALSE(may([](Tuning& t) { t.matvec_many_outs = 16; })) << "no compiler holds them";
     EXPECT_TRUE(may([](Tuning& t) { t.matvec_rows = {1, 8}; }));
-    EXPECT_TRUE(may([](Tuning& t) { t.norm_stage = !t.norm_stage; }));
+    EXPECT_TRUE(may([](Tuning& t) { t.norm_stage_rows = 3; }));
+    EXPECT_FALSE(may([](Tuning& t) { t.norm_stage_rows = 2; }));
+    EXPECT_TRUE(may([&](Tuning& t) { t.matvec_staged_bytes = caps.max_shared_memory_bytes; }));
+    EXPECT_FALSE(may([](Tuning& t) { t.matvec_staged_bytes = 4096; }));
     EXPECT_TRUE(may([](Tuning& t) { t.matvec_ahead = 1; }));
     EXPECT_FALSE(may([](Tuning& t) { t.matvec_ahead = 8; }));
     EXPECT_TRUE(may([](Tuning& t) { t.matvec_many_ahead = 4; }));
@@ -478,7 +486,7 @@ TEST(Tuning, every_choice_of_tiles_is_kept_where_it_fits) {
     caps.max_workgroup_invocations = caps.max_workgroup_size_x = 1024;
     caps.max_shared_memory_bytes = 49152;
     caps.matrix = {16, 16, 16};
-    const TuningKey key = {"device", "driver", "shaders", "bf16", "numerics"};
+    const TuningKey key = {"device", "driver", "shaders", "bf16", "3072x8192", "numerics"};
     const auto is_kept = [&](MatrixTile tile, uint32_t attention_rows = 1) {
         const Tuning base = choose_tuning(caps, DType::f32);
         Tuning tuning = base;
@@ -511,7 +519,7 @@ TEST(Tuning, matrix_units_of_intel_are_a_choice_that_is_kept) {
     caps.max_workgroup_invocations = caps.max_workgroup_size_x = 1024;
     caps.max_shared_memory_bytes = 65536;
     caps.matrix = {8, 8, 16};
-    const TuningKey key = {"device", "driver", "shaders", "bf16", "numerics"};
+    const TuningKey key = {"device", "driver", "shaders", "bf16", "3072x8192", "numerics"};
     for (DType cache : {DType::f16, DType::f32}) {
         const Tuning base = choose_tuning(caps, cache);
         EXPECT_FALSE(base.prompts_use_matrices());

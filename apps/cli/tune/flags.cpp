@@ -9,10 +9,10 @@ namespace {
 constexpr const char* kTuneNotes =
     "Compares passes of different row counts bit by bit, then times sizes that change no\n"
     "bit, for about 20 seconds, with matrices of random numbers in the models' shapes and\n"
-    "types. What wins by more than 3 % is kept for this device, driver, build and these\n"
-    "types. Times are of a pass of 1 row and one of 5 through a feed-forward matrix; of\n"
-    "tiles, through that row count; of the vocabulary, of one truncation. Leave the device\n"
-    "to it meanwhile.\n\n"
+    "types. What wins by more than 3 % is kept for this device, driver, build, these\n"
+    "types and widths of models. Times are of a pass of 1 row and one of 5 through a\n"
+    "feed-forward matrix; of tiles, through that row count; of the vocabulary, of one\n"
+    "truncation. Leave the device to it meanwhile.\n\n"
     "Examples:\n"
     "  auspex tune\n"
     "  auspex tune -m llama-3b.gguf -md llama-1b.gguf --draft-quant q4_0 --device 1\n\n";

@@ -72,10 +72,12 @@ AttentionShape timed_attention(const Checkpoint& target) {
     return shape;
 }
 
-TuningKey key_of(const Device& device, const Tuning& base, const std::vector<DType>& formats) {
-    std::string names;
+TuningKey key_of(const Device& device, const Tuning& base, const std::vector<DType>& formats, const TuningRequest& request) {
+    std::string names, widths;
     for (DType format : formats) names += (names.empty() ? "" : " ") + std::string(dtype_name(format));
-    return {device.caps.name, device.caps.driver, embedded_shaders_hash(), names, base.numerics_id()};
+    for (const Checkpoint* model : {request.target, request.draft})
+        if (model) widths += (widths.empty() ? "" : " ") + std::to_string(model->config().hidden_size) + "x" + std::to_string(model->config().ffn_size);
+    return {device.caps.name, device.caps.driver, embedded_shaders_hash(), names, widths, base.numerics_id()};
 }
 
 // The largest single row count of each class that agrees with itself, wherever in a tile a row lies.
@@ -122,7 +124,7 @@ Result<DeviceTuning> tune_device(Device& device, const Tuning& by_caps, KernelLi
     const TuningStore store(request.cache_folder);
     if (request.mode == TuningMode::off && store.path().empty()) return result;
     const std::vector<DType> formats = formats_of(request);
-    const TuningKey key = key_of(device, base, formats);
+    const TuningKey key = key_of(device, base, formats, request);
     const auto tell_rows = [&] {
         if (result.rows == RowCounts::differ)
             log(LogLevel::warning, device.caps.name + ": passes of different row counts do not give the same bits" +

@@ -11,6 +11,7 @@
 #include "kernels/random_fill.h"
 #include "kernels/split_halves.h"
 #include "kernels/truncate.h"
+#include "session/measure/wake.h"
 #include "shared/slot_state.h"
 #include "shared/truncate_args.h"
 #include "tensor/upload.h"
@@ -102,7 +103,7 @@ class KnobTimer {
     Status choose_matrix_tile(const Tuning& base);
     Status choose_rows(bool quant);
     void advance() {
-        if (request_.progress) request_.progress(std::min(1.0f, static_cast<float>(++knobs_done_) / 14.0f));
+        if (request_.progress) request_.progress(std::min(1.0f, static_cast<float>(++knobs_done_) / 15.0f));
     }
 
     Device& device_;
@@ -288,7 +289,7 @@ Result<double> KnobTimer::norm_ms(const Tuning& tuning) {
             AUSPEX_TRY_ASSIGN(ms, least_ms(tuning, [&](Recorder& to) {
                 for (const Tensor& copy : matrix.copies) {
                     NormedRows rows = {.x = matrix.x.view(), .weight = matrix.norm.view(), .width = copy.cols, .eps = 1e-5f, .n_rows = n_rows};
-                    if (tuning.norm_stage) {
+                    if (tuning.norm_is_stage(n_rows)) {
                         rows = record_prenorm(to, copy, rows, matrix.normed.view(), norm_scales_.view());
                         to.cmd.barrier();
                     }
@@ -389,15 +390,16 @@ Status KnobTimer::choose_matrix_units(const Tuning& base) {
 Status KnobTimer::choose_matrix_tile(const Tuning& base) {
     const std::vector<MatrixTile> choices = matrix_tile_choices(base, device_.caps);
     if (choices.empty() || matrices_.empty()) return ok_status();
-    const MatrixTile was = {base.matrix_rows, base.matrix_outs};
+    const MatrixTile was = {base.matrix_rows, base.matrix_outs, base.matrix_blocks};
     const std::vector<MatrixTile> tiles = with(choices, was);
     std::vector<uint32_t> indices(tiles.size());
     std::iota(indices.begin(), indices.end(), 0u);
     return choose_one("matrix tile", indices, static_cast<uint32_t>(std::find(tiles.begin(), tiles.end(), was) - tiles.begin()),
-                      [&](uint32_t i) { return std::to_string(tiles[i].rows) + " x " + std::to_string(tiles[i].outs); },
+                      [&](uint32_t i) { return std::to_string(tiles[i].rows) + " x " + std::to_string(tiles[i].outs) + (tiles[i].blocks > 1 ? " x " + std::to_string(32 * tiles[i].blocks) : ""); },
                       [&](Tuning& t, uint32_t i) {
                           t.matrix_rows = tiles[i].rows;
                           t.matrix_outs = tiles[i].outs;
+                          t.matrix_blocks = tiles[i].blocks;
                       },
                       &KnobTimer::prompt_ms);
 }
@@ -457,6 +459,7 @@ Status KnobTimer::choose_rows(bool quant) {
 
 Result<TimedKnobs> KnobTimer::choose(const Tuning& base, bool keep_rows) {
     result_.tuning = base;
+    if (!matrices_.empty()) AUSPEX_TRY(wake(device_, [&]() -> Status { return plain_ms(base).status(); }));
     const auto number = [](uint32_t n) { return std::to_string(n); };
     if (base.wide)
         AUSPEX_TRY(choose_one("unrolled for this driver", {0, 1}, 1, [](uint32_t on) { return std::string(on ? "yes" : "no"); },
@@ -473,11 +476,15 @@ Result<TimedKnobs> KnobTimer::choose(const Tuning& base, bool keep_rows) {
                               [](Tuning& t, uint32_t n) { t.matvec_many_outs = n; }, &KnobTimer::verify_ms));
         AUSPEX_TRY(choose_one("steps of several rows", with(ahead_choices(), base.matvec_many_ahead), base.matvec_many_ahead, number,
                               [](Tuning& t, uint32_t n) { t.matvec_many_ahead = n; }, &KnobTimer::verify_ms));
+        if (std::any_of(matrices_.begin(), matrices_.end(), [](const Matrix& m) { return is_quantized(m.copies[0].dtype); }))
+            AUSPEX_TRY(choose_one("x of blocks", with(staged_choices(device_.caps), base.matvec_staged_bytes), base.matvec_staged_bytes,
+                                  [](uint32_t bytes) { return std::string(bytes == 0 ? "fetched" : "shared"); },
+                                  [](Tuning& t, uint32_t bytes) { t.matvec_staged_bytes = bytes; }, &KnobTimer::score_ms));
         AUSPEX_TRY(choose_one("teams per workgroup", with(teams_choices(base, device_.caps), base.matvec_teams), base.matvec_teams, number,
                               [](Tuning& t, uint32_t n) { t.matvec_teams = n; }, &KnobTimer::score_ms));
     }
-    AUSPEX_TRY(choose_one("norms", {0, 1}, base.norm_stage, [](uint32_t on) { return std::string(on ? "as stages" : "within"); },
-                          [](Tuning& t, uint32_t on) { t.norm_stage = on != 0; }, &KnobTimer::norm_ms));
+    AUSPEX_TRY(choose_one("norms", with(norm_stage_choices(), base.norm_stage_rows), base.norm_stage_rows, norms_text,
+                          [](Tuning& t, uint32_t rows) { t.norm_stage_rows = rows; }, &KnobTimer::norm_ms));
     if (request_.vocab <= gpu::kMaxTruncateVocab)
         AUSPEX_TRY(choose_one("vocabulary threads", with(vocab_threads_choices(device_.caps), base.vocab_threads), base.vocab_threads, number,
                               [](Tuning& t, uint32_t n) { t.vocab_threads = n; }, &KnobTimer::vocab_ms));

@@ -56,7 +56,7 @@ class Bench {
         const BufferView y = y_.view(member * kMemberBytes + block * kYBlock + to_row * kYRow, n * kYRow);
         NormedRows normed = {.x = x, .weight = norm_.view(), .width = kCols, .eps = 1e-5f, .n_rows = n};
         if (member == 0) return record_matvec(to, weight_, x, y, n, kStride, true);
-        if (to.tuning().norm_stage) {
+        if (to.tuning().norm_is_stage(n)) {
             to.cmd.barrier(); // who read the last ones is done
             normed = record_prenorm(to, weight_, normed, normed_.view(), norm_scales_.view());
             to.cmd.barrier();

@@ -15,6 +15,7 @@ struct TuningKey {
     std::string device, driver;
     std::string shaders;  // embedded_shaders_hash
     std::string formats;  // of the matrices: "bf16 q4_0"
+    std::string widths;   // of the models and of their feed-forward parts: "3072x8192 2048x8192"; small matrices want other sizes than large ones
     std::string numerics; // of the tuning that caps give
 };
 
