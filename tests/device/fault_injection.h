@@ -76,6 +76,7 @@ inline Life live(const Injection& injection, Pace pace, const std::string& cache
         desc.draft_synthetic.reset();
         desc.self_draft = SelfDraft::q4_0;
     }
+    test::keep_driver_loaded();
     auto made = Engine::create(desc, Logger{});
     if (!made.ok()) {
         note(made.status());

@@ -10,7 +10,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 programs=(device round accept kernels model tuning session api cache tensor)
-declare -A shards=([session]=8 [kernels]=8 [model]=3 [accept]=3 [tuning]=3 [device]=2) # run beside each other
+declare -A shards=([session]=16 [kernels]=8 [model]=4 [accept]=3 [tuning]=3 [device]=8) # run beside each other
 
 if [ "${1:-}" = --pack ]; then
     build=${2:?usage: gpu_day.sh --pack BUILD FILE}
@@ -22,7 +22,7 @@ if [ "${1:-}" = --pack ]; then
     for program in "${programs[@]}"; do strip -s -o "$work/tests/bin/test_$program" "$build/tests/bin/test_$program" || exit 1; done
     cp -rL "$build/share" "$build/lib" "$work/"
     rm -f "$work"/lib/*.a "$work"/lib/libauspex.so*
-    tar cf - --sort=name -C "$work" . | xz -T1 --lzma2=preset=6,dict=256MiB > "$file" # every program holds the same shaders
+    tar cf - --sort=name -C "$work" . | xz -T1 --lzma2=preset=4,dict=256MiB > "$file" # every program holds the same shaders
     ls -l "$file"
     exit
 fi

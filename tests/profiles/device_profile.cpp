@@ -332,7 +332,13 @@ const DeviceProfile* profile_of_process() {
     return profile;
 }
 
+void keep_driver_loaded() {
+    static const auto* const held = new auto(Device::create({}, Logger{})); // to the very end: layers are gone before static objects are
+    (void)held;
+}
+
 Result<std::unique_ptr<Device>> create_device(DeviceChoice choice, const Logger& log) {
+    keep_driver_loaded();
     if (const DeviceProfile* profile = profile_of_process()) choice.hook = under(*profile, choice.hook);
     return Device::create(choice, log);
 }

@@ -37,6 +37,8 @@ Tuning runnable(Tuning tuning);
 // The profile that AUSPEX_TEST_PROFILE names, under which tests of kernels and engines run; null: the real device. Another name ends
 // the program.
 const DeviceProfile* profile_of_process();
+// NVIDIA's driver can be loaded 30 times in a process (580.159, seen): a program that opens more devices, one after the other, calls this.
+void keep_driver_loaded();
 // Device::create and choose_tuning under it.
 Result<std::unique_ptr<Device>> create_device(DeviceChoice choice, const Logger& log);
 Tuning device_tuning(const DeviceCaps& caps, DType cache_dtype = DType::f16);

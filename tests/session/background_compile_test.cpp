@@ -94,7 +94,7 @@ TEST(BackgroundCompile, texts_are_the_plain_ones_whenever_shaders_are_ready) {
         for (const Job& job : jobs) plain.push_back(without_drafts(job));
         const std::vector<Answer> wanted = run_jobs(*engine, plain);
         uint32_t n_drafted = 0;
-        for (int i = 0; i < 3; ++i) {
+        for (int i = 0; i < 3 || (n_drafted == 0 && i < 300); ++i) { // a GPU has said all of it before its shaders are there
             const std::vector<Answer> answers = run_jobs(*engine, jobs);
             for (size_t j = 0; j < jobs.size(); ++j) {
                 EXPECT_EQ(answers[j].tokens, wanted[j].tokens) << j;

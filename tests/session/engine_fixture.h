@@ -21,6 +21,7 @@ inline Logger warnings_to_stderr() {
 
 // On the device that tests run on.
 inline EngineDesc on_test_device(EngineDesc desc) {
+    keep_driver_loaded();
     if (const DeviceProfile* profile = profile_of_process()) {
         desc.device.hook = under(*profile, desc.device.hook);
         desc.adjust_tuning = [then = desc.adjust_tuning](Tuning& tuning) {
