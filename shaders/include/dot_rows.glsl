@@ -22,9 +22,14 @@
     precise float squares[ROWS];
     [[unroll]] for (int r = 0; r < ROWS; ++r) squares[r] = 0.0;
 #endif
-    // All lanes go round as often where they stage x, else each as often as it has steps.
-    for (uint turn = STAGED != 0u ? 0u : lane; turn < args.k_steps; turn += LANES * uint(AHEAD)) {
-        uint first_step = STAGED != 0u ? turn + lane : turn;
+#ifdef UNROLLED
+    for (uint first_step = lane; first_step < args.k_steps; first_step += LANES * uint(AHEAD)) {
+#else
+    // All lanes go round as often, whether they stage x or not: SwiftShader counts a barrier that nobody comes to.
+    for (uint turn = 0u; turn < args.k_steps; turn += LANES * uint(AHEAD)) {
+        uint first_step = turn + lane;
+        if (STAGED == 0u && first_step >= args.k_steps) continue;
+#endif
         uint steps[AHEAD]; // those after the last take the last, and do not count
         [[unroll]] for (int i = 0; i < AHEAD; ++i)
             steps[i] = AHEAD == 1 && STAGED == 0u ? first_step : min(first_step + i * LANES, args.k_steps - 1u);

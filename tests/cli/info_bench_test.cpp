@@ -162,8 +162,14 @@ TEST(CliBench, RowsOfPromptsAndGeneration) {
     }
     EXPECT_EQ(tests, (std::vector<std::string>{"pp16@0", "pp24@0", "tg12@0", "pp16@40", "pp24@40", "tg12@40"}));
 
-    const Json& passes = bench["passes"];
+    Json passes = Json::array(), prompts = Json::array();
+    for (const Json& pass : bench["passes"]) (pass["is_prompt"].get<bool>() ? prompts : passes).push_back(pass);
     ASSERT_EQ(passes.size(), 4u) << "rows 1 and 5 at two depths";
+    ASSERT_EQ(prompts.size(), 4u) << "the stages of both prompts at both";
+    EXPECT_EQ(prompts[0]["rows"], 16);
+    EXPECT_EQ(prompts[3]["rows"], 24);
+    EXPECT_EQ(prompts[3]["depth"], 40);
+    EXPECT_TRUE(prompts[3]["v"].is_null());
     EXPECT_EQ(passes[0]["rows"], 1);
     EXPECT_EQ(passes[1]["rows"], 5);
     EXPECT_EQ(passes[3]["depth"], 40);

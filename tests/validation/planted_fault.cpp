@@ -107,9 +107,13 @@ Status commit(const std::string& fault) {
         AUSPEX_TRY(stage.submit([&](Recorder& to) {
             swiglu(to, stage.a, stage.counts);
             if (right) to.cmd.barrier();
-            if (const auto kernel = to.kernel<ops::Swiglu>())
-                to.cmd.dispatch_indirect(kernel, stage.counts.view(), {.n_rows = 1, .width = kWidth, .y_stride = kWidth, .step = 1, .up_offset = kWidth},
-                                         {.gate_up = stage.a.view(), .y = stage.b.view()});
+            const auto kernel = to.kernel<ops::Swiglu>();
+            if (!kernel) return;
+            const gpu::SwigluArgs args = {.n_rows = 1, .width = kWidth, .y_stride = kWidth, .step = 1, .up_offset = kWidth};
+            const ops::Swiglu::Bindings buffers = {.gate_up = stage.a.view(), .y = stage.b.view()};
+            if (right) return to.cmd.dispatch_indirect(kernel, stage.counts.view(), args, buffers);
+            to.cmd.dispatch(kernel, {0, 1, 1}, args, buffers); // binds all, and makes no barrier for the counts
+            to.cmd.device().vk.CmdDispatchIndirect(to.cmd.segment(to.cmd.n_segments() - 1), stage.counts.view().buffer, stage.counts.view().offset);
         }));
     if (right || fault == "copy_after_dispatch")
         AUSPEX_TRY(stage.submit([&](Recorder& to) {
