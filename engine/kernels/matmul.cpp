@@ -7,23 +7,14 @@
 
 namespace auspex {
 
-void record_matmul(Recorder& to, const Tensor& weight, BufferView x, BufferView y, uint32_t n_rows, uint32_t y_stride, bool add,
-                   uint32_t y_first) {
-    const Tuning& tuning = to.tuning();
-    if (tuning.prompt_by_rows) return record_matvec(to, weight, x, y, n_rows, y_stride, add, y_first);
-    const uint32_t layout = weight.layout(), adds = add ? 1 : 0;
-    const std::string blocks = is_quantized(weight.dtype) ? ".quant" : "";
-    KernelId id = {.constants = {layout, adds}, .variant = blocks + (tuning.matmul_parts > 0 ? ".halves" : "")};
-    uint32_t rows = gpu::kMatmulTile, outs = gpu::kMatmulTile; // of a workgroup
-    if (tuning.prompts_use_matrices()) {
-        id.variant = "_matrix" + blocks;
-        const uint32_t weight_parts = weight.dtype == DType::f16 || weight.dtype == DType::bf16 ? 1 : tuning.matmul_parts;
-        const MatrixTile tile = matrix_tile_of(tuning, weight_parts, n_rows, weight.rows, to.kernels.device().caps);
-        id.constants = {4 * tuning.lanes, layout, adds, tuning.matrix.m, tuning.matrix.n, tuning.matrix.k, tuning.matmul_parts, tile.rows, tile.outs, tile.blocks};
-        id.full_subgroups = true;
-        rows = 2 * tile.rows;
-        outs = 2 * tile.outs;
-    }
+uint32_t matrix_weight_parts(const Tuning& tuning, DType dtype) {
+    return dtype == DType::f16 || dtype == DType::bf16 ? 1 : tuning.matmul_parts;
+}
+
+namespace {
+// rows, outs: of a workgroup.
+void record(Recorder& to, KernelId id, const Tensor& weight, BufferView x, BufferView y, uint32_t n_rows, uint32_t y_stride, uint32_t y_first, uint32_t rows,
+            uint32_t outs) {
     const auto kernel = to.kernel<ops::Matmul>(std::move(id));
     if (!kernel) return;
     each_shard(to, weight, [&](const Shard& shard) {
@@ -36,6 +27,31 @@ void record_matmul(Recorder& to, const Tensor& weight, BufferView x, BufferView 
                          .y_stride = y_stride},
                         {.weight = shard.buffer.view(), .x = x, .y = y});
     });
+}
+
+std::string blocks(const Tensor& weight) { return is_quantized(weight.dtype) ? ".quant" : ""; }
+
+KernelId by_tile(const Tuning& tuning, const Tensor& weight, bool add, MatrixTile tile) {
+    KernelId id = {.variant = "_matrix" + blocks(weight)};
+    id.constants = {4 * tuning.lanes, weight.layout(), add, tuning.matrix.m, tuning.matrix.n, tuning.matrix.k, tuning.matmul_parts, tile.rows, tile.outs, tile.blocks};
+    id.full_subgroups = true;
+    return id;
+}
+} // namespace
+
+void record_matmul(Recorder& to, const Tensor& weight, BufferView x, BufferView y, uint32_t n_rows, uint32_t y_stride, bool add, uint32_t y_first) {
+    const Tuning& tuning = to.tuning();
+    if (tuning.prompt_by_rows) return record_matvec(to, weight, x, y, n_rows, y_stride, add, y_first);
+    if (tuning.prompts_use_matrices()) {
+        const MatrixTile tile = matrix_tile_of(tuning, matrix_weight_parts(tuning, weight.dtype), n_rows, weight.rows, to.kernels.device().caps);
+        return record(to, by_tile(tuning, weight, add, tile), weight, x, y, n_rows, y_stride, y_first, 2 * tile.rows, 2 * tile.outs);
+    }
+    KernelId id = {.constants = {weight.layout(), add}, .variant = blocks(weight) + (tuning.matmul_parts > 0 ? ".halves" : "")};
+    record(to, std::move(id), weight, x, y, n_rows, y_stride, y_first, gpu::kMatmulTile, gpu::kMatmulTile);
+}
+
+void record_matmul_by_tile(Recorder& to, const Tensor& weight, BufferView x, BufferView y, uint32_t n_rows, uint32_t y_stride, MatrixTile tile) {
+    record(to, by_tile(to.tuning(), weight, false, tile), weight, x, y, n_rows, y_stride, 0, 2 * tile.rows, 2 * tile.outs);
 }
 
 } // namespace auspex

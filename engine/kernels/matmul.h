@@ -24,5 +24,9 @@ inline bool matmul_wants_halves(const Tuning& tuning) { return !tuning.prompt_by
 // add: y += instead of y =.
 void record_matmul(Recorder& to, const Tensor& weight, BufferView x, BufferView y, uint32_t n_rows, uint32_t y_stride, bool add,
                    uint32_t y_first = 0);
+// On matrix units, by this tile instead of the one that matrix_tile_of gives: for checks. y: (n_rows, y_stride).
+void record_matmul_by_tile(Recorder& to, const Tensor& weight, BufferView x, BufferView y, uint32_t n_rows, uint32_t y_stride, MatrixTile tile);
+// f16 parts of weights of this type on matrix units.
+uint32_t matrix_weight_parts(const Tuning& tuning, DType dtype);
 
 } // namespace auspex

@@ -195,13 +195,29 @@ uint32_t matrix_outs_of(const Tuning& tuning, uint32_t weight_parts, const Devic
     return outs;
 }
 
+namespace {
+MatrixTile largest_tile(const Tuning& tuning, uint32_t weight_parts, const DeviceCaps& caps) {
+    return {tuning.matrix_rows, matrix_outs_of(tuning, weight_parts, caps), tuning.matrix_blocks};
+}
+uint32_t least_tile_rows(const Tuning& tuning) { return std::max(tuning.matrix.m, 32u); }
+uint32_t least_tile_outs(const Tuning& tuning) { return std::max(tuning.matrix.n, 16u); }
+} // namespace
+
 MatrixTile matrix_tile_of(const Tuning& tuning, uint32_t weight_parts, uint32_t n_rows, uint32_t n_outs, const DeviceCaps& caps) {
-    MatrixTile tile = {tuning.matrix_rows, matrix_outs_of(tuning, weight_parts, caps), tuning.matrix_blocks};
+    MatrixTile tile = largest_tile(tuning, weight_parts, caps);
     const auto groups = [&] { return ceil_div(n_rows, 2 * tile.rows) * ceil_div(n_outs, 2 * tile.outs); };
-    const uint32_t least_rows = std::max(tuning.matrix.m, 32u), least_outs = std::max(tuning.matrix.n, 16u);
-    while (groups() < tuning.matrix_least_groups && tile.rows > least_rows && tile.rows >= n_rows) tile.rows /= 2; // half of it would be idle
-    while (groups() < tuning.matrix_least_groups && tile.outs > least_outs) tile.outs /= 2;
+    while (groups() < tuning.matrix_least_groups && tile.rows > least_tile_rows(tuning) && tile.rows >= n_rows) tile.rows /= 2; // half of it would be idle
+    while (groups() < tuning.matrix_least_groups && tile.outs > least_tile_outs(tuning)) tile.outs /= 2;
     return tile;
+}
+
+std::vector<MatrixTile> matrix_tiles(const Tuning& tuning, uint32_t weight_parts, const DeviceCaps& caps) {
+    const MatrixTile largest = largest_tile(tuning, weight_parts, caps);
+    if (tuning.matrix_least_groups == 0) return {largest};
+    std::vector<MatrixTile> tiles;
+    for (uint32_t rows = largest.rows; rows == largest.rows || rows >= least_tile_rows(tuning); rows /= 2)
+        for (uint32_t outs = largest.outs; outs == largest.outs || outs >= least_tile_outs(tuning); outs /= 2) tiles.push_back({rows, outs, largest.blocks});
+    return tiles;
 }
 
 std::vector<MatrixTile> matrix_tile_choices(const Tuning& base, const DeviceCaps& caps) {

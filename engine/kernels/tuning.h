@@ -72,6 +72,8 @@ struct MatrixTile {
 uint32_t matrix_outs_of(const Tuning& tuning, uint32_t weight_parts, const DeviceCaps& caps);
 // The tile of a product of n_rows rows by a matrix of so many outputs: of these sizes, or of halves, quarters … of them.
 MatrixTile matrix_tile_of(const Tuning& tuning, uint32_t weight_parts, uint32_t n_rows, uint32_t n_outs, const DeviceCaps& caps);
+// All that matrix_tile_of may give, the largest first.
+std::vector<MatrixTile> matrix_tiles(const Tuning& tuning, uint32_t weight_parts, const DeviceCaps& caps);
 
 // Whether prompts use this device's matrix units only after timing has shown that to be faster: its driver may claim units that it
 // lacks. It is the one choice of timing that changes bits; it is made where it can be kept, and stays.

@@ -82,6 +82,7 @@ TEST_P(MatmulChunks, are_the_same_whatever_a_subgroup_computes) {
     Tuning tuning = kernels(GetParam()).tuning();
     std::vector<MatrixTile> tiles = matrix_tile_choices(tuning, device().caps);
     tiles.push_back({16, 16}); // a CPU's
+    tuning.matrix_least_groups = 0; // these, and no smaller ones
     if (tuning.prompts_use_matrices()) {
         EXPECT_GE(tiles.size(), 4u);
     }

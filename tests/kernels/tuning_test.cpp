@@ -169,8 +169,13 @@ TEST(Tuning, gives_small_products_small_tiles) {
     EXPECT_EQ(tile(64, 16384), (MatrixTile{32, 32}));
     EXPECT_EQ(tile(64, 3072), (MatrixTile{32, 16}));
     EXPECT_EQ(tile(1, 1), (MatrixTile{32, 16}));
+    const std::vector<MatrixTile> all = matrix_tiles(tuning, 1, caps);
+    EXPECT_EQ(all, (std::vector<MatrixTile>{{64, 64}, {64, 32}, {64, 16}, {32, 64}, {32, 32}, {32, 16}}));
+    for (uint32_t rows : {1u, 33u, 100u, 512u})
+        for (uint32_t outs : {1u, 1000u, 5000u, 20000u}) EXPECT_NE(std::find(all.begin(), all.end(), tile(rows, outs)), all.end()) << rows << " x " << outs;
     tuning.matrix_least_groups = 0;
     EXPECT_EQ(tile(64, 3072), (MatrixTile{64, 64}));
+    EXPECT_EQ(matrix_tiles(tuning, 1, caps), (std::vector<MatrixTile>{{64, 64}}));
 }
 
 TEST(Tuning, names_what_timing_chooses) {

@@ -1,4 +1,4 @@
-// One small product both ways in one recording, compared on the host.
+// One small product by rows and by every tile that prompts may take, in one recording, compared on the host.
 #include "session/tuning/prompt_check.h"
 
 #include "kernels/matmul.h"
@@ -7,8 +7,11 @@
 #include "kernels/split_halves.h"
 #include "tensor/upload.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 namespace auspex {
 
@@ -27,31 +30,44 @@ Result<double> prompt_kernel_error(Device& device, KernelLibrary& kernels, DType
     constexpr uint64_t kYBytes = uint64_t(kRows) * kStride * 4;
     AUSPEX_TRY_ASSIGN(x, memory.create(uint64_t(kRows) * kCols * 4, MemoryUse::upload));
     AUSPEX_TRY_ASSIGN(halves, memory.create(kRows * halves_bytes(kCols), MemoryUse::device));
-    AUSPEX_TRY_ASSIGN(y, memory.create(2 * kYBytes, MemoryUse::readback));
+    const Tuning& tuning = kernels.tuning();
+    std::vector<MatrixTile> tiles; // none: there is one way to run prompts
+    if (tuning.prompts_use_matrices()) tiles = matrix_tiles(tuning, matrix_weight_parts(tuning, format), device.caps);
+    const size_t n_ways = std::max<size_t>(tiles.size(), 1);
+    AUSPEX_TRY_ASSIGN(y, memory.create((n_ways + 1) * kYBytes, MemoryUse::readback)); // by each way, then by rows
     auto* values = reinterpret_cast<float*>(x.mapped());
     for (uint32_t i = 0; i < kRows * kCols; ++i) // any numbers of both signs and several sizes
         values[i] = (static_cast<float>(i * 2654435761u >> 8) * 0x1p-23f - 1.0f) * (i % 7 == 0 ? 30.0f : 1.0f);
     std::memset(y.mapped(), 0, y.size());
 
-    const bool wants_halves = matmul_wants_halves(kernels.tuning());
+    const bool wants_halves = matmul_wants_halves(tuning);
     AUSPEX_TRY(uploader->run_and_wait("check prompts", [&](Recording& recording) {
         Recorder to = {recording, kernels};
         if (wants_halves) {
             record_split_halves(to, x.view(), halves.view(), kRows, kCols);
             recording.barrier();
         }
-        record_matmul(to, weight, wants_halves ? halves.view() : x.view(), y.view(0, kYBytes), kRows, kStride, false);
-        record_matvec(to, weight, x.view(), y.view(kYBytes, kYBytes), kRows, kStride, false);
+        if (tiles.empty()) record_matmul(to, weight, wants_halves ? halves.view() : x.view(), y.view(0, kYBytes), kRows, kStride, false);
+        for (size_t way = 0; way < tiles.size(); ++way)
+            record_matmul_by_tile(to, weight, halves.view(), y.view(way * kYBytes, kYBytes), kRows, kStride, tiles[way]);
+        record_matvec(to, weight, x.view(), y.view(n_ways * kYBytes, kYBytes), kRows, kStride, false);
     }));
 
     const auto* found = reinterpret_cast<const float*>(y.mapped());
-    double difference = 0, size = 0;
-    for (uint32_t i = 0; i < kRows * kStride; ++i) {
-        const double a = static_cast<double>(found[i]), b = static_cast<double>(found[kRows * kStride + i]);
-        difference += (a - b) * (a - b);
-        size += b * b;
+    const float* by_rows = found + n_ways * kRows * kStride;
+    double worst = 0;
+    for (size_t way = 0; way < n_ways; ++way) {
+        double difference = 0, size = 0;
+        for (uint32_t i = 0; i < kRows * kStride; ++i) {
+            const double a = static_cast<double>(found[way * kRows * kStride + i]), b = static_cast<double>(by_rows[i]);
+            difference += (a - b) * (a - b);
+            size += b * b;
+        }
+        const double error = size > 0 ? difference / size : std::numeric_limits<double>::infinity();
+        if (std::isnan(error)) return error;
+        worst = std::max(worst, error);
     }
-    return size > 0 ? difference / size : std::numeric_limits<double>::infinity();
+    return worst;
 }
 
 } // namespace auspex
