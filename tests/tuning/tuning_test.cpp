@@ -140,7 +140,7 @@ TEST(Tuning, what_was_measured_is_kept_and_used) {
     EXPECT_TRUE(used.is_from_store);
     EXPECT_EQ(used.rows, RowCounts::agree);
     EXPECT_EQ(warnings, "");
-    for (const char* part : {"device", "driver", "shaders", "formats", "numerics"}) {
+    for (const char* part : {"device", "driver", "shaders", "formats", "widths", "numerics"}) {
         json other = json::parse(kept_text());
         other["entries"][0][part] = "\"another\"";
         EXPECT_FALSE(used_of(other.dump()).is_from_store) << part;
