@@ -32,10 +32,11 @@ uint32_t shared_bytes(const Tuning& tuning, uint32_t rows, bool normed, uint32_t
     return 16 * kQuads * (rows + normed) * (tuning.lanes * ahead + 1) + threads * (4 * rows + (tuning.subgroup ? 0 : kExchanged)) + kOther;
 }
 
-// So many outputs per team, but few enough that a matrix of few outputs keeps the device's units busy.
-uint32_t outs_of(const Tuning& tuning, const Tensor& weight, uint32_t wanted, uint32_t least) {
-    while (wanted > least && weight.rows / wanted < tuning.matvec_least_teams) wanted /= 2;
-    return wanted;
+// Outputs per team as tuning says, but few enough that a matrix of few outputs keeps the device's units busy.
+uint32_t wanted_outs(const Tuning& tuning, const Tensor& weight, uint32_t tile) {
+    uint32_t outs = tile > 2 ? tuning.matvec_many_outs : tuning.matvec_outs;
+    while (outs > 2 && weight.rows / outs < tuning.matvec_least_teams) outs /= 2;
+    return outs;
 }
 } // namespace
 
@@ -51,7 +52,7 @@ MatvecVariant matvec_variant(const Tuning& tuning, const Tensor& weight, uint32_
     const bool quant = is_quantized(weight.dtype);
     // Where registers hold fewer outputs of so many rows than a team must have, rows go in smaller tiles.
     const uint32_t tile = matvec_tile_rows(tuning, weight.dtype, tuning.wide ? n_rows : std::min(n_rows, tuning.matvec_sums / least_outs));
-    const uint32_t wanted = outs_of(tuning, weight, tile > 2 ? tuning.matvec_many_outs : tuning.matvec_outs, 2);
+    const uint32_t wanted = wanted_outs(tuning, weight, tile);
     const uint32_t outs = tuning.wide ? wide_outs(quant) : std::min(wanted, std::max(std::bit_floor(tuning.matvec_sums / tile), least_outs));
     const uint32_t lanes = tuning.lanes, teams = tuning.matvec_teams;
     KernelId id = {.variant = quant ? ".quant" : "", .has_subgroup_variant = true};

@@ -203,6 +203,10 @@ uint32_t least_tile_rows(const Tuning& tuning) { return std::max(tuning.matrix.m
 uint32_t least_tile_outs(const Tuning& tuning) { return std::max(tuning.matrix.n, 16u); }
 } // namespace
 
+std::string MatrixTile::text() const {
+    return std::to_string(rows) + " x " + std::to_string(outs) + (blocks > 1 ? " x " + std::to_string(32 * blocks) : "");
+}
+
 MatrixTile matrix_tile_of(const Tuning& tuning, uint32_t weight_parts, uint32_t n_rows, uint32_t n_outs, const DeviceCaps& caps) {
     MatrixTile tile = largest_tile(tuning, weight_parts, caps);
     const auto groups = [&] { return ceil_div(n_rows, 2 * tile.rows) * ceil_div(n_outs, 2 * tile.outs); };
@@ -289,7 +293,7 @@ std::string Tuning::sizes() const {
     const std::string blocks = matvec_rows == matvec_quant_rows ? "" : "; of blocks" + list(matvec_quant_rows);
     return loops + "; norms " + norms_text(norm_stage_rows) + "; rows" + list(matvec_rows) + blocks + "; vocabulary by " +
            std::to_string(vocab_threads) + "; attention by " + std::to_string(attention_rows) + (attention_rows == 1 ? " row" : " rows") +
-           (prompts_use_matrices() ? "; matrix tiles of " + std::to_string(matrix_rows) + " x " + std::to_string(matrix_outs) + (matrix_blocks > 1 ? " x " + std::to_string(32 * matrix_blocks) : "") : "");
+           (prompts_use_matrices() ? "; matrix tiles of " + MatrixTile{matrix_rows, matrix_outs, matrix_blocks}.text() : "");
 }
 
 std::string Tuning::numerics_id() const {

@@ -66,6 +66,7 @@ Tuning choose_tuning(const DeviceCaps& caps, DType cache_dtype = DType::f16);
 // matrix_rows, matrix_outs, matrix_blocks.
 struct MatrixTile {
     uint32_t rows, outs, blocks = 1;
+    std::string text() const; // "32 x 64", "32 x 64 x 64": rows, outputs, and k where they are not 32
     bool operator==(const MatrixTile&) const = default;
 };
 // matrix_outs for weights of so many f16 parts: halved until their slabs fit into a device's shared memory.

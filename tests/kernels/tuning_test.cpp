@@ -184,6 +184,8 @@ TEST(Tuning, names_what_timing_chooses) {
     tuning.attention_rows = 4;
     tuning.matrix_outs = 32;
     EXPECT_NE(tuning.sizes().find("; attention by 4 rows; matrix tiles of 32 x 32"), std::string::npos) << tuning.sizes();
+    tuning.matrix_blocks = 2;
+    EXPECT_NE(tuning.sizes().find("; matrix tiles of 32 x 32 x 64"), std::string::npos) << tuning.sizes();
     tuning.prompt_by_rows = true;
     EXPECT_EQ(tuning.sizes().find("matrix"), std::string::npos) << tuning.sizes();
 }

@@ -267,8 +267,7 @@ TEST(Tuning, first_use_measures_once) {
         const std::vector<MatrixTile> choices = matrix_tile_choices(tuned.tuning, first->device().caps);
         EXPECT_EQ(choices.empty(), !tuned.tuning.prompts_use_matrices());
         for (const MatrixTile& tile : choices) all_tiles.insert({tile.rows, tile.outs});
-        const std::string tile = std::to_string(tuned.tuning.matrix_rows) + " x " + std::to_string(tuned.tuning.matrix_outs) +
-                                 (tuned.tuning.matrix_blocks > 1 ? " x " + std::to_string(32 * tuned.tuning.matrix_blocks) : "");
+        const std::string tile = MatrixTile{tuned.tuning.matrix_rows, tuned.tuning.matrix_outs, tuned.tuning.matrix_blocks}.text();
         EXPECT_EQ(chosen_of(tuned, "matrix tile", choices.size()), choices.empty() ? "" : tile);
         if (!choices.empty()) {
             EXPECT_EQ(tiles, all_tiles);

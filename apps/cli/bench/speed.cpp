@@ -107,39 +107,30 @@ std::vector<PassRow> measure_passes(Client& client, const BenchOptions& options,
     std::vector<PassRow> passes;
     if (row_counts.empty()) return passes;
     row_counts.insert(1); // v(n) and the floor need it
+    const auto measure = [&](PassRow row) {
+        auspex_pass_desc desc;
+        auspex_pass_desc_init(&desc, sizeof desc);
+        desc.of_draft = row.of_draft ? 1 : 0;
+        desc.is_prompt = row.is_prompt ? 1 : 0;
+        desc.n_rows = row.n_rows;
+        desc.depth = row.depth;
+        desc.repetitions = kPassRepetitions;
+        desc.with_stages = options.with_stages ? 1 : 0;
+        status.show("pass: " + row.name());
+        row.times = client.measure_pass(desc);
+        passes.push_back(row);
+    };
+    std::set<uint32_t> prompts; // as much of each as one pass holds
+    for (const uint32_t n : options.n_prompt.value_or(std::vector<uint32_t>{kUsualPrompt}))
+        if (options.with_stages) prompts.insert(std::min(n, client.info().prompt_rows));
     for (const uint32_t depth : options.depths) {
         for (const bool of_draft : {false, true}) {
             if (of_draft && depth >= client.info().draft_context) continue;
-            for (const uint32_t n_rows : row_counts) {
-                if (of_draft && n_rows > 1) continue; // drafts come one at a time
-                auspex_pass_desc desc;
-                auspex_pass_desc_init(&desc, sizeof desc);
-                desc.of_draft = of_draft ? 1 : 0;
-                desc.n_rows = n_rows;
-                desc.depth = depth;
-                desc.repetitions = kPassRepetitions;
-                desc.with_stages = options.with_stages ? 1 : 0;
-                PassRow row{.of_draft = of_draft, .n_rows = n_rows, .depth = depth};
-                status.show("pass: " + row.name());
-                row.times = client.measure_pass(desc);
-                passes.push_back(row);
-            }
-            if (!options.with_stages) continue;
-            for (const uint32_t n_prompt : options.n_prompt.value_or(std::vector<uint32_t>{kUsualPrompt})) { // a chunk of it
-                auspex_pass_desc desc;
-                auspex_pass_desc_init(&desc, sizeof desc);
-                desc.of_draft = of_draft ? 1 : 0;
-                desc.is_prompt = 1;
-                desc.n_rows = std::min(n_prompt, client.info().prompt_rows);
-                desc.depth = depth;
-                desc.repetitions = kPassRepetitions;
-                desc.with_stages = 1;
-                if (desc.n_rows < 2 || desc.depth + desc.n_rows > client.info().max_context) continue;
-                PassRow row{.of_draft = of_draft, .n_rows = desc.n_rows, .depth = depth, .is_prompt = true};
-                status.show("pass: " + row.name());
-                row.times = client.measure_pass(desc);
-                passes.push_back(row);
-            }
+            for (const uint32_t n_rows : row_counts)
+                if (!of_draft || n_rows == 1) measure({.of_draft = of_draft, .n_rows = n_rows, .depth = depth}); // drafts come one at a time
+            for (const uint32_t n_rows : prompts)
+                if (n_rows > 1 && depth + n_rows <= client.info().max_context)
+                    measure({.of_draft = of_draft, .n_rows = n_rows, .depth = depth, .is_prompt = true});
         }
     }
     return passes;

@@ -395,7 +395,7 @@ Status KnobTimer::choose_matrix_tile(const Tuning& base) {
     std::vector<uint32_t> indices(tiles.size());
     std::iota(indices.begin(), indices.end(), 0u);
     return choose_one("matrix tile", indices, static_cast<uint32_t>(std::find(tiles.begin(), tiles.end(), was) - tiles.begin()),
-                      [&](uint32_t i) { return std::to_string(tiles[i].rows) + " x " + std::to_string(tiles[i].outs) + (tiles[i].blocks > 1 ? " x " + std::to_string(32 * tiles[i].blocks) : ""); },
+                      [&](uint32_t i) { return tiles[i].text(); },
                       [&](Tuning& t, uint32_t i) {
                           t.matrix_rows = tiles[i].rows;
                           t.matrix_outs = tiles[i].outs;
