@@ -123,6 +123,7 @@ void main() {
     records[b].draft_cache_len = draft_cache_len;
     records[b].drafter = k > 0u ? state[slot].drafter : kDrafterNone;
     records[b].match_len = 0u; // propose knows
+    records[b].n_proposed = 0u;
     records[b].foretold = foretold;
     records[b].overlap = plans[b].overlap;
     records[b].not_finite = plans[b].not_finite;

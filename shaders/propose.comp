@@ -110,6 +110,11 @@ void read_window(uint slot, uint text_len, uint n, uint now) {
         atomicExchange(index[time_of(slot, end, n)], now);
 }
 
+void propose(uint slot, uint entry, uint i, uint token) {
+    state[slot].proposed[i] = token;
+    records[entry].proposed[i] = token; // a slot that is given up and taken again is told of them
+}
+
 void main() {
     uint entry = counts[kSearchEntries + gl_WorkGroupID.x];
     uint slot = batch[entry];
@@ -142,14 +147,14 @@ void main() {
             if (lane == 0u) tail[tail_len] = token;
             barrier();
         }
-        if (lane < n_proposed) state[slot].proposed[lane] = tail[limit + lane];
+        if (lane < n_proposed) propose(slot, entry, lane, tail[limit + lane]);
     } else {
         uint found = longest_match(limit, limit);
         if (found >> 16 >= first_match && max_drafts > 0u) {
             match_len = found >> 16;
             n_proposed = max_drafts;
             uint offset = found & 0xffffu;
-            if (lane < n_proposed) state[slot].proposed[lane] = history[window + offset + lane % (window_len - offset)];
+            if (lane < n_proposed) propose(slot, entry, lane, history[window + offset + lane % (window_len - offset)]);
         }
     }
     if (lane == 0u) {
@@ -158,5 +163,6 @@ void main() {
         state[slot].n_proposed = n_proposed;
         state[slot].match_len = match_len;
         records[entry].match_len = match_len;
+        records[entry].n_proposed = n_proposed;
     }
 }

@@ -49,6 +49,7 @@ Outcome read_outcome(const gpu::RoundRecord& record) {
     outcome.overlap = record.overlap;
     outcome.not_finite = record.not_finite;
     outcome.match_len = record.match_len;
+    outcome.proposed.assign(record.proposed, record.proposed + std::min(record.n_proposed, kMaxDraft));
     outcome.foretold = static_cast<Foretold>(std::min(record.foretold, gpu::kForetoldRight));
     outcome.n_tokens = std::min(record.n_tokens, outcome.accepted_len + 1);
     std::copy_n(record.tokens, outcome.n_tokens, outcome.tokens.begin());

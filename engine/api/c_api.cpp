@@ -33,6 +33,7 @@ auspex_status make_request(const Engine& engine, const auspex_sequence_desc* des
     request.draft_len = d.draft_len;
     request.ngram_max = d.ngram_max;
     request.ignore_eos = d.ignore_eos != 0;
+    request.priority = d.priority;
     request.sampling = {.temperature = d.temperature,
                         .seed = d.seed,
                         .repeat_penalty = d.repeat_penalty,
@@ -122,6 +123,8 @@ auspex_status auspex_engine_desc_init(auspex_engine_desc* desc, size_t size) {
         value.max_draft_len = 8;
         value.compile_threads = 1;
         value.max_submission_ms = 100;
+        value.max_gap_ms = 50;
+        value.prefix_cache = 1;
     });
 }
 auspex_status auspex_engine_info_init(auspex_engine_info* info, size_t size) {
@@ -146,6 +149,12 @@ auspex_status auspex_chat_turn_init(auspex_chat_turn* turn, size_t size) {
 }
 auspex_status auspex_sequence_stats_init(auspex_sequence_stats* stats, size_t size) {
     return init_struct(stats, size, AUSPEX_TYPE_SEQUENCE_STATS);
+}
+auspex_status auspex_sequence_state_init(auspex_sequence_state* state, size_t size) {
+    return init_struct(state, size, AUSPEX_TYPE_SEQUENCE_STATE);
+}
+auspex_status auspex_engine_load_init(auspex_engine_load* load, size_t size) {
+    return init_struct(load, size, AUSPEX_TYPE_ENGINE_LOAD);
 }
 auspex_status auspex_vulkan_device_init(auspex_vulkan_device* device, size_t size) {
     return init_struct(device, size, AUSPEX_TYPE_VULKAN_DEVICE, [](auspex_vulkan_device& value) {
@@ -300,6 +309,14 @@ auspex_status auspex_sequence_cancel(auspex_engine* engine, auspex_sequence sequ
     return guard([&] { return engine ? to_public(engine->engine->admission().cancel(sequence.id), engine->engine->log()) : AUSPEX_ERROR_INVALID_ARGUMENT; });
 }
 
+auspex_status auspex_sequence_park(auspex_engine* engine, auspex_sequence sequence) {
+    return guard([&] { return engine ? to_public(engine->engine->admission().park(sequence.id), engine->engine->log()) : AUSPEX_ERROR_INVALID_ARGUMENT; });
+}
+
+auspex_status auspex_sequence_resume(auspex_engine* engine, auspex_sequence sequence) {
+    return guard([&] { return engine ? to_public(engine->engine->admission().resume(sequence.id), engine->engine->log()) : AUSPEX_ERROR_INVALID_ARGUMENT; });
+}
+
 auspex_status auspex_sequence_set_draft_len(auspex_engine* engine, auspex_sequence sequence, uint32_t draft_len) {
     return guard([&] {
         if (!engine) return AUSPEX_ERROR_INVALID_ARGUMENT;
@@ -363,6 +380,7 @@ auspex_status auspex_sequence_get_stats(const auspex_engine* engine, auspex_sequ
         value.verify_ms = live->stats.verify_ms;
         value.accept_ms = live->stats.accept_ms;
         value.prefilled_n = live->prefilled_n;
+        value.cached_n = live->cached_n;
         value.total_n = static_cast<uint32_t>(live->tokens.size());
         value.tested_n = live->stats.n_tested;
         value.overlap = live->stats.overlap;
@@ -376,6 +394,46 @@ auspex_status auspex_sequence_get_stats(const auspex_engine* engine, auspex_sequ
         value.self_drafter_rounds = live->stats.drafter_rounds[static_cast<size_t>(Drafter::self)];
         std::copy(live->stats.accepted_histogram.begin(), live->stats.accepted_histogram.end(), value.accepted_histogram);
         return write_struct(stats, AUSPEX_TYPE_SEQUENCE_STATS, value) ? AUSPEX_OK : refuse(engine, kNoStruct);
+    });
+}
+
+auspex_status auspex_sequence_get_state(auspex_engine* engine, auspex_sequence sequence, auspex_sequence_state* state) {
+    return guard([&] {
+        const LiveSequence* live = find(engine, sequence);
+        if (!live) return refuse(engine, kNoSequence);
+        const Scheduler::Position at = engine->engine->scheduler().position(*live);
+        static_assert(AUSPEX_PHASE_PARKED == static_cast<int>(Phase::parked) && AUSPEX_PHASE_FINISHED == static_cast<int>(Phase::finished));
+        auspex_sequence_state value = {};
+        value.phase = static_cast<auspex_phase>(at.phase);
+        value.place = at.place;
+        value.wait_ms = at.wait_ms;
+        value.rows_read = std::max(live->target_rows, live->target_len);
+        value.rows_to_read = live->wanted_rows;
+        value.parked_n = live->n_parked;
+        return write_struct(state, AUSPEX_TYPE_SEQUENCE_STATE, value) ? AUSPEX_OK : refuse(engine, kNoStruct);
+    });
+}
+
+auspex_status auspex_engine_get_load(auspex_engine* engine, auspex_engine_load* load) {
+    return guard([&] {
+        if (!engine) return AUSPEX_ERROR_INVALID_ARGUMENT;
+        const EngineLoad at = engine->engine->scheduler().load();
+        auspex_engine_load value = {};
+        value.n_running = at.n_running;
+        value.n_waiting = at.n_waiting;
+        value.waiting_tokens = at.waiting_tokens;
+        value.wait_ms = at.wait_ms;
+        value.target_pages = at.target_pages;
+        value.target_pages_free = at.target_pages_free;
+        value.draft_pages = at.draft_pages;
+        value.draft_pages_free = at.draft_pages_free;
+        value.parked_n = at.n_parked;
+        value.prefix_lookups = at.prefix.lookups;
+        value.prefix_tokens = at.prefix.rows_wanted;
+        value.prefix_hit_tokens = at.prefix.rows_found;
+        value.prefix_pages_inserted = at.prefix.pages_inserted;
+        value.prefix_pages_evicted = at.prefix.pages_evicted;
+        return write_struct(load, AUSPEX_TYPE_ENGINE_LOAD, value) ? AUSPEX_OK : refuse(engine, kNoStruct);
     });
 }
 

@@ -128,6 +128,10 @@ auspex_status read_engine_desc(const auspex_engine_desc& d, const Logger& log, E
     if (d.background_threads > 16)
         return to_public({Code::invalid_argument, "background_threads is " + std::to_string(d.background_threads) + ", expected 0 to 16"}, log);
     inner.background_threads = d.background_threads;
+    inner.prefix_cache = d.prefix_cache != 0;
+    inner.max_waiting = d.max_waiting;
+    inner.max_gap_ms = d.max_gap_ms;
+    inner.cache_tokens = d.cache_tokens;
     inner.max_submission_ms = d.max_submission_ms == 0 ? kNoBudget : d.max_submission_ms;
     if (d.progress) inner.progress = [d](float fraction) { d.progress(d.progress_user_data, fraction); };
     if (auto* host = find_extension(d.header, AUSPEX_TYPE_VULKAN_DEVICE)) {

@@ -6,6 +6,7 @@ namespace auspex {
 Status PageList::grow(uint32_t n_rows, std::vector<PageChange>& changes) {
     const uint32_t wanted = pages_for(n_rows);
     if (wanted > max_pages_) return {Code::capacity, "a sequence is longer than its page table"};
+    if (wanted > size() && wanted - size() > pool_->n_free()) pool_->ask_for(wanted - size() - pool_->n_free());
     if (wanted > size() && wanted - size() > pool_->n_free()) return {Code::capacity, "the cache has no free page"};
     while (size() < wanted) {
         const uint32_t page = *pool_->take();
@@ -22,8 +23,17 @@ void PageList::shrink(uint32_t n_rows, uint64_t turn) {
     }
 }
 
+void PageList::adopt(std::span<const uint32_t> pages, std::vector<PageChange>& changes) {
+    for (uint32_t page : pages) {
+        pool_->share(page);
+        changes.push_back({size(), page});
+        pages_.push_back(page);
+    }
+}
+
 Status PageList::share(const PageList& from, uint32_t n_rows, std::vector<PageChange>& changes, std::vector<PageCopy>& copies) {
     const uint32_t full = pages_filled_by(n_rows), all = pages_for(n_rows);
+    if (all > full && pool_->n_free() == 0) pool_->ask_for(1);
     if (all > full && pool_->n_free() == 0) return {Code::capacity, "the cache has no free page"};
     if (!pages_.empty() || from.size() < all) return {Code::internal, "fork of unmapped rows"};
     for (uint32_t logical = 0; logical < full; ++logical) {

@@ -4,6 +4,8 @@
 #include "base/status.h"
 #include "cache/page_pool.h"
 
+#include <span>
+
 namespace auspex {
 
 // An entry of a slot's page table that the GPU must learn before it touches the rows of that page.
@@ -25,6 +27,10 @@ class PageList {
     // This list, which is empty, gets the first n_rows of `from`: full pages shared, the partial one to be copied.
     Status share(const PageList& from, uint32_t n_rows, std::vector<PageChange>& changes, std::vector<PageCopy>& copies);
 
+    // This list, which is empty, gets these pages, which others own, too.
+    void adopt(std::span<const uint32_t> pages, std::vector<PageChange>& changes);
+
+    uint32_t page(uint32_t logical) const { return pages_[logical]; }
     uint32_t size() const { return static_cast<uint32_t>(pages_.size()); }
     PagePool& pool() const { return *pool_; }
     // Pages that so many rows need, and pages that so many rows fill.

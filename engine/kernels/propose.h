@@ -14,7 +14,7 @@ struct Propose {
         BufferView batch;   // (batch) uint: slot of each entry, kNoSlot pads
         BufferView state;   // (slots) SlotState
         BufferView history; // (slots, history_stride) uint
-        BufferView records; // (batch) RoundRecord: match_len
+        BufferView records; // (batch) RoundRecord: match_len, n_proposed, proposed
         BufferView counts;  // see rows_args.h: which entries
         BufferView index;   // (slots, 1 + index_words) uint
     };

@@ -78,6 +78,7 @@ struct Outcome {
     float overlap = 0;      // Σ min(1, target / draft) over the tested drafts, up to the first rejected one
     uint32_t not_finite = 0; // bit i: the target's row that gave token i has no finite largest logit: all NaN, all -inf, or +inf
     uint32_t match_len = 0; // context tokens that the next round's proposals were found by; 0: none were found
+    std::vector<uint32_t> proposed = {}; // those proposals, of a search
     Foretold foretold = Foretold::nothing; // by what had been found for this round
     uint32_t n_tokens = 0;        // emitted: at most accepted_len + 1
     std::array<uint32_t, kMaxDraft + 1> tokens = {};

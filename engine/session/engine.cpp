@@ -130,6 +130,7 @@ void Engine::take_down() {
     outcomes_.reset();
     admission_.reset();
     slots_.reset();
+    prefixes_.reset();
     planner_.reset();
     buffers_ = {};
     draft_.reset();
@@ -205,7 +206,7 @@ Result<MemoryPlan> Engine::build(const EngineDesc& desc, const OpenedModels& mod
     if (models.draft) row_bytes = std::max(row_bytes, LlamaModel::activation_bytes_per_row(models.draft->config(), tuning(), draft_context));
     row_bytes = std::max(row_bytes, truncate_words(target.vocab_size) * 4);
     uint32_t batch = choose_batch(device_->caps, target, max_sequences_, max_draft_len_, row_bytes);
-    const uint32_t replay_rows = choose_replay_rows(device_->caps, tuning(), row_bytes);
+    const uint32_t replay_rows = desc.max_replay_rows ? desc.max_replay_rows : choose_replay_rows(device_->caps, tuning(), row_bytes);
     AUSPEX_TRY(load_model(desc, *models.target, *uploader, max_context_, std::max(batch * (max_draft_len_ + 1), replay_rows), {0.0f, target_part}, target_));
     if (desc.self_draft != SelfDraft::none) AUSPEX_TRY(load_copy(desc, *models.draft, *uploader, {target_part, 1.0f}));
     else if (models.draft) AUSPEX_TRY(load_model(desc, *models.draft, *uploader, draft_context, std::max(2 * batch, replay_rows), {target_part, 1.0f}, draft_));
@@ -223,11 +224,14 @@ Result<MemoryPlan> Engine::build(const EngineDesc& desc, const OpenedModels& mod
                              .target_text_bytes = KvCache::bytes_per_token(target_->cache().shape()),
                              .draft_text_bytes = draft_ ? KvCache::bytes_per_token(draft_->cache().shape()) : 0};
     planner_ = std::make_unique<RoundPlanner>(prior, max_draft_len_, draft_context);
+    if (desc.prefix_cache)
+        prefixes_ = std::make_unique<PrefixTree>(kPageSize, target_->cache().pool(), round_models.draft_cache() ? &round_models.draft_cache()->pool() : nullptr);
     slots_ = std::make_unique<Slots>(round_models, Slots::Limits{max_sequences_, max_context_, max_draft_len_, max_commands, end_ids_});
-    admission_ = std::make_unique<Admission>(round_models, *slots_, *turns_, max_context_, max_draft_len_);
+    admission_ = std::make_unique<Admission>(round_models, *slots_, *turns_, Admission::Limits{max_context_, max_draft_len_, desc.max_waiting},
+                                              prefixes_.get(), tuning().prompt_by_rows);
     outcomes_ = std::make_unique<Outcomes>(*admission_, *slots_, *planner_, drafters_, device_->caps.timestamp_period_ns, device_->caps.timestamp_valid_bits);
     scheduler_ = std::make_unique<Scheduler>(round_models, *turns_, *slots_, *admission_, *planner_, *outcomes_,
-                                             Scheduler::Limits{max_context_, max_draft_len_, batch, replay_rows, desc.max_submission_ms});
+                                             Scheduler::Limits{max_context_, max_draft_len_, batch, replay_rows, desc.max_submission_ms, desc.max_gap_ms == 0 ? kNoBudget : desc.max_gap_ms, desc.cache_tokens != 0});
 
     uploader.reset(); // its staging buffer goes
     MemoryPlan plan = {.target_weights = target_->weights().bytes(),

@@ -21,8 +21,11 @@ struct EngineDesc {
     std::optional<BorrowedDevice> borrowed; // instead of `device`
     uint32_t max_sequences = 1;
     uint32_t max_context = 0; // 0: min(target, 4096)
+    bool prefix_cache = false; // beginnings of texts stay in the caches, for others that begin alike
     uint64_t cache_tokens = 0; // that the pages of each cache hold together, at least max_context; 0: max_sequences · max_context
     uint32_t max_draft_len = 8;
+    uint32_t max_waiting = 0; // sequences beyond those that have a slot
+    double max_gap_ms = 50;   // predicted, that a prefill may keep texts waiting between two of their rounds; 0: no bound
     DType cache_dtype = DType::f16; // or f32, q8_0
     std::string cache_folder;
     double max_submission_ms = 100; // of predicted GPU time; infinite: no bound
@@ -31,6 +34,7 @@ struct EngineDesc {
     TuningMode tuning = TuningMode::off; // full only in Engine::tune
     TuningLimits tuning_limits;
     std::function<void(float)> progress;
+    uint32_t max_replay_rows = 0; // tokens of one prefill or catch-up; 0: as the device likes it
     // Tests look at other devices' numbers, limits and reductions through these.
     std::function<void(DeviceCaps&)> adjust_caps;
     std::function<void(Tuning&)> adjust_tuning;
@@ -129,6 +133,7 @@ class Engine {
     RoundBuffers buffers_;
     std::unique_ptr<TurnQueue> turns_;
     std::unique_ptr<RoundPlanner> planner_;
+    std::unique_ptr<PrefixTree> prefixes_; // null: none are kept
     std::unique_ptr<Slots> slots_;
     std::unique_ptr<Admission> admission_;
     std::unique_ptr<Outcomes> outcomes_;

@@ -100,8 +100,9 @@ void LiveSequence::apply(Outcome outcome, uint64_t time_ns) {
     }
     stats.add(outcome);
     target_len_before = std::exchange(target_len, outcome.start + outcome.n_tokens);
-    draft_rows = std::min(outcome.draft_cache_len, target_len);
+    draft_rows = drafts_are_off ? 0 : std::min(outcome.draft_cache_len, target_len);
     match_len_before = std::exchange(match_len, outcome.match_len);
+    proposed = std::move(outcome.proposed);
     stop = outcome.stop;
     if (stop != StopReason::none) end_text();
 }
@@ -114,18 +115,28 @@ void LiveSequence::end_text() {
     undecided.clear();
 }
 
+void LiveSequence::forget_rows() {
+    slot = nullptr;
+    epoch += 1;
+    wanted_rows = static_cast<uint32_t>(tokens.size()) - 1;
+    target_rows = target_len = draft_rows = unread_rounds = unread_rows = unread_undrafted = 0;
+    planned = false;
+}
+
 void LiveSequence::append(SequenceRequest next, const Tokenizer* tokenizer, uint64_t time_ns) {
     const uint32_t begin = static_cast<uint32_t>(tokens.size()) - 1; // the last token was never evaluated
     tokens.insert(tokens.end(), next.prompt.begin(), next.prompt.end());
     request = std::move(next);
     if (is_prefilled()) target_rows = begin; // else the prefill goes on where it is
     prompt_n = static_cast<uint32_t>(tokens.size());
-    prompt_rows.add(begin, rows_to_prefill());
+    wanted_rows = prompt_n - 1;
+    prompt_rows.add(begin, wanted_rows);
     epoch += 1;
     // Rounds still under way write after these rows, and before anything that is queued from here on.
-    unread_rounds = unread_rows = unread_undrafted = prefilled_n = match_len = match_len_before = 0;
+    unread_rounds = unread_rows = unread_undrafted = prefilled_n = cached_n = match_len = match_len_before = 0;
+    proposed.clear();
     drafter = Drafter::none;
-    planned = false;
+    planned = drafts_are_off = false;
     if (speculation) speculation->begin_part();
     stop = StopReason::none;
     if (tokenizer) stream.emplace(*tokenizer, false);

@@ -37,16 +37,17 @@ class PromptRows {
 
 struct LiveSequence {
     uint64_t id = 0;
-    Slot* slot = nullptr; // its own while it lives
+    Slot* slot = nullptr; // its own from when it is let in; null: it waits, or has ended before its turn came
     SequenceRequest request;
     std::vector<uint32_t> tokens; // known: prompt and generated
     uint32_t prompt_n = 0;        // tokens before the latest generation began
     PromptRows prompt_rows;
     uint64_t fork_of = 0;         // waits to be copied from this sequence; 0: no
     uint32_t fork_rows = 0;       // that are copied then
-    uint32_t epoch = 0;           // counts appends: rounds queued in an earlier one say nothing
+    uint32_t epoch = 0;           // counts appends and parkings: rounds queued in an earlier one say nothing
 
-    uint32_t target_rows = 0;     // rows of the target cache that are evaluated or queued, while the prompt is prefilled
+    uint32_t wanted_rows = 0;     // of the target cache, before there is a round
+    uint32_t target_rows = 0;     // … that are evaluated or queued, until there are so many
     uint32_t target_len = 0;      // rows committed, as of the last round read
     uint32_t target_len_before = 0; // … of the round before that
     uint32_t draft_rows = 0;      // rows of the draft cache, as of the last round read or catch-up queued
@@ -59,8 +60,14 @@ struct LiveSequence {
     bool planned = false;            // those three are for a round that was not started yet
     uint32_t match_len = 0;        // context tokens of the proposals found at the end of the last round read
     uint32_t match_len_before = 0; // … of the round before that
+    std::vector<uint32_t> proposed; // those proposals, of a search
     uint64_t last_turn = 0;       // that it took part in
+    bool drafts_are_off = false;  // the draft model's pages were needed elsewhere, until the next part
+    bool is_held_back = false;    // parked by its caller, until that resumes it
+    uint32_t n_parked = 0;        // times
+    uint64_t parked_at = 0;       // count of sequences that had ended by then
     uint32_t prefilled_n = 0;     // rows that prefills gave the target in this epoch
+    uint32_t cached_n = 0;        // … that were in the cache when it was to be read
     StopReason stop = StopReason::none;
 
     std::optional<TextStream> stream; // none: the engine has no tokenizer
@@ -69,11 +76,14 @@ struct LiveSequence {
     std::string undecided; // after `text`: may turn out to be the beginning of a stop text
     SequenceStats stats;
     std::optional<SequenceSpeculation> speculation; // of all its parts; none before its first round
+    uint64_t came_ns = 0; // its first part
     uint64_t created_ns = 0, first_round_ns = 0, first_token_ns = 0, last_token_ns = 0;
 
     bool holds() const { return request.max_tokens == kHoldTokens; }
-    bool is_prefilled() const { return fork_of == 0 && target_rows == rows_to_prefill(); }
-    uint32_t rows_to_prefill() const { return prompt_n - 1; }
+    bool is_prefilled() const { return slot && fork_of == 0 && target_rows == wanted_rows; }
+    bool is_over() const { return stop != StopReason::none || (holds() && is_prefilled()); } // nothing more is to come of it
+    // Whether text is coming: a long prefill of somebody else's would be felt.
+    bool is_speaking() const { return is_prefilled() && stop == StopReason::none && !holds(); }
     uint32_t n_generated() const { return static_cast<uint32_t>(tokens.size()) - prompt_n; }
 
     // That may be said before its limits, but for what rounds under way will say.
@@ -88,12 +98,17 @@ struct LiveSequence {
     // Whether it must be given some, because it drafts in the next round.
     bool lags(uint32_t draft_context) const { return planned && who().need == DraftNeed::pass && lag_rows(draft_context) > 0; }
     // Whether it is to hold the whole prompt, for whoever goes on from there.
-    bool holds_for_draft(uint32_t draft_context) const { return holds() && request.may_use_model() && target_len < draft_context; }
+    bool holds_for_draft(uint32_t draft_context) const { return holds() && may_use_model() && target_len < draft_context; }
+    // As its request has it, as long as the draft model has pages for it.
+    bool may_use_model() const { return request.may_use_model() && !drafts_are_off; }
+    bool names_model() const { return request.names_model() && !drafts_are_off; }
 
     // A round's tokens become known; text and statistics follow.
     void apply(Outcome outcome, uint64_t time_ns);
     // Nothing follows what was generated: an unfinished character ends, and the beginning of a stop text was none.
     void end_text();
+    // It lost its slot, and all rows with it: they are to be read again, each by the path that it took. Rounds under way say nothing.
+    void forget_rows();
     // Goes on after `request.prompt`, which may be empty. What the caches hold stays; text not yet taken stays too.
     void append(SequenceRequest next, const Tokenizer* tokenizer, uint64_t time_ns);
 };

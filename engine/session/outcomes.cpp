@@ -52,6 +52,7 @@ void Outcomes::advance(LiveSequence& sequence, const Turn& turn, const TurnEntry
     const Outcome outcome = read_outcome(record);
     sequence.apply(outcome, turn.done_ns);
     if (trace_.is_on()) trace_.add(outcome);
+    if (sequence.stop != StopReason::none) admission_->has_ended();
     // Only the host knows text: rounds under way go on, and nobody reads them.
     if (sequence.stop == StopReason::text) slots_->tell_end(*sequence.slot);
     planner_->observe_outcome(sequence, entry.choice, outcome);

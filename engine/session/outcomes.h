@@ -1,7 +1,7 @@
 // What a turn that is done means: its records go to the sequences, its times to the planner, the sums and the trace.
 #pragma once
 
-#include "session/admission.h"
+#include "session/admission/admission.h"
 #include "session/round_planner.h"
 #include "session/trace/turn_trace.h"
 

@@ -71,6 +71,8 @@ Status RequestChecks::check(SequenceRequest& request) const {
                                                              : "the drafter is the host's, expected a callback"};
     if (request.ngram_max < 2 || request.ngram_max > gpu::kMaxPath)
         return {Code::invalid_argument, "ngram_max is " + std::to_string(request.ngram_max) + ", expected 2 to " + std::to_string(gpu::kMaxPath)};
+    if (request.priority < -kMostPriority || request.priority > kMostPriority)
+        return {Code::invalid_argument, "priority is " + std::to_string(request.priority) + ", expected -" + std::to_string(kMostPriority) + " to " + std::to_string(kMostPriority)};
     if (std::any_of(request.stop_texts.begin(), request.stop_texts.end(), [](const std::string& text) { return text.empty(); }))
         return {Code::invalid_argument, "a stop text is empty, expected at least one byte"};
     if (!request.stop_texts.empty() && !limits_.has_tokenizer) return no_tokenizer();

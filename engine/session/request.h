@@ -14,6 +14,7 @@ namespace auspex {
 class LlamaModel;
 struct PassRequest; // session/measure/pass_meter.h
 
+constexpr int32_t kMostPriority = 10;
 constexpr uint32_t kHoldTokens = 0xffffffffu; // max_tokens of a sequence that only reads its prompt
 
 struct SequenceRequest {
@@ -26,6 +27,7 @@ struct SequenceRequest {
     uint32_t ngram_max = 4;       // tokens of the longest n-gram looked for
     HostDrafter host_drafter = {}; // of drafters that ask the host
     std::vector<std::string> stop_texts = {}; // each ends the answer and is no part of it
+    int32_t priority = 0; // lower is let in first; of forks and appended parts it counts as of any
 
     const Drafters* drafters = &Drafters::built_in(); // the engine's
 

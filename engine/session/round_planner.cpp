@@ -42,7 +42,7 @@ void RoundPlanner::plan(std::span<const Entry> entries, uint32_t batch, const Sp
         if (request.who().wants_long_matches && match_len < long_match && has_draft) match_len = 0;
         if (request.asks()) match_len = 1; // it is asked each time
         group.push_back({.state = &*sequence.speculation,
-                         .may_use_model = has_draft && request.may_use_model(),
+                         .may_use_model = has_draft && sequence.may_use_model(),
                          .may_use_proposals = request.may_use_proposals() && match_len > 0,
                          .is_fixed = is_fixed,
                          .fixed_draft_len = std::min(request.draft_len, max_draft_len_),
@@ -84,7 +84,7 @@ RoundPlanner::Predicted RoundPlanner::predict(const RoundForm& form) const {
 double RoundPlanner::replay_ms(TurnKind kind, uint32_t n_rows) const {
     const auto pace = paces_.find(kind);
     if (const double ms = pace == paces_.end() ? -1 : pace->second.ms(n_rows); ms >= 0) return ms;
-    return kind == TurnKind::prefill ? pass_ms(n_rows) : costs_.catch_up_ms(n_rows);
+    return is_of_target(kind) ? pass_ms(n_rows) : costs_.catch_up_ms(n_rows);
 }
 
 void RoundPlanner::observe_replay(const Turn& turn) {

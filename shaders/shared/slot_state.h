@@ -148,6 +148,8 @@ struct RoundRecord {
     float overlap;        // Σ min(1, target / draft) of the drafts that were tested
     uint not_finite;      // bit i: token i comes of a row of the target whose largest logit is no finite number
     uint tokens[kMaxPath];
+    uint n_proposed;      // for the next round, by a search
+    uint proposed[kMaxPath];
 };
 
 SHARED_END

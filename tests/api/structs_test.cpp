@@ -28,6 +28,8 @@ std::vector<InitCase> init_cases() {
             init_case("step_result", AUSPEX_TYPE_STEP_RESULT, auspex_step_result_init),
             init_case("sequence_desc", AUSPEX_TYPE_SEQUENCE_DESC, auspex_sequence_desc_init),
             init_case("sequence_stats", AUSPEX_TYPE_SEQUENCE_STATS, auspex_sequence_stats_init),
+            init_case("sequence_state", AUSPEX_TYPE_SEQUENCE_STATE, auspex_sequence_state_init),
+            init_case("engine_load", AUSPEX_TYPE_ENGINE_LOAD, auspex_engine_load_init),
             init_case("vulkan_device", AUSPEX_TYPE_VULKAN_DEVICE, auspex_vulkan_device_init),
             init_case("chat_turn", AUSPEX_TYPE_CHAT_TURN, auspex_chat_turn_init), init_case("score_options", AUSPEX_TYPE_SCORE_OPTIONS, auspex_score_options_init),
             init_case("device_info", AUSPEX_TYPE_DEVICE_INFO, auspex_device_info_init),

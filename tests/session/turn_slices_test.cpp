@@ -91,6 +91,7 @@ size_t n_submits() {
 Told run_with(double max_submission_ms, const std::function<void(Tuning&)>& adjust = {}) {
     EngineDesc desc = bundled_pair(2, 256);
     desc.max_submission_ms = max_submission_ms;
+    desc.max_gap_ms = 0; // chunks are as long as that lets them be
     desc.adjust_tuning = adjust;
     desc.device.hook = VkInjector::hook();
     VkInjector::instance().reset({});

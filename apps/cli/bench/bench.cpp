@@ -56,6 +56,7 @@ int bench(const BenchOptions& options) {
     ModelOptions models = options.models;
     if (models.context == 0) models.context = context_needed(options);
     Client::Request request{models};
+    request.prefix_cache = false;
     if (options.target_shape || options.draft_shape) request.synthetic = &synthetic;
     const std::vector<Way> ways = ways_of(options);
     request.max_draft_len = max_draft_len_of(ways);

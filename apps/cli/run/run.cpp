@@ -12,7 +12,7 @@ namespace auspex::cli {
 
 namespace {
 
-constexpr uint32_t kMaxSlots = 64; // completions side by side; more run in turn
+constexpr uint32_t kMaxSlots = 64; // completions side by side; as many more wait for their slots
 
 using Clock = std::chrono::steady_clock;
 
@@ -81,7 +81,7 @@ class Generation {
 
     // Starts completions while there are slots; false when none is live.
     bool fill_slots() {
-        while (live_.size() < kMaxSlots && report_.completions.size() < options_.n_samples && !interrupted()) {
+        while (live_.size() < 2 * kMaxSlots && report_.completions.size() < options_.n_samples && !interrupted()) {
             const size_t index = report_.completions.size();
             live_.push_back({start(index), index});
             report_.completions.emplace_back().seed = report_.seed + index;
@@ -170,7 +170,10 @@ int run(const RunOptions& options) {
     std::optional<TraceFile> trace; // outlives the client
     if (options.trace) trace.emplace(*options.trace);
     Client::Request request{options.models};
-    if (options.n_samples > 1) request.max_sequences = std::min(options.n_samples, kMaxSlots) + 1;
+    if (options.n_samples > 1) {
+        request.max_sequences = std::min(options.n_samples, kMaxSlots) + 1;
+        request.max_waiting = kMaxSlots;
+    }
     request.max_draft_len = options.sampling.max_draft_len();
     Client client(request);
     if (trace) client.trace_to(*trace);

@@ -62,6 +62,12 @@ Status Slots::share(const Slot& from, Slot& to, ModelRole of, uint32_t n_rows, s
     return ok_status();
 }
 
+void Slots::adopt(Slot& slot, ModelRole of, std::span<const uint32_t> pages) {
+    std::vector<PageChange> changes;
+    slot.pages_of(of).adopt(pages, changes);
+    writer_.pages(of, slot.number, changes);
+}
+
 void Slots::record_copies(Recording& cmd, std::span<const CacheCopy> copies) const {
     for (const CacheCopy& copy : copies) models_.cache_of(copy.of)->record_copy(cmd, copy.pages);
 }
@@ -118,6 +124,7 @@ gpu::SlotState Slots::state_of(const LiveSequence& sequence) const {
     state.target_len = static_cast<uint32_t>(sequence.tokens.size()) - 1;
     state.draft_cache_len = sequence.draft_rows;
     state.draft_len = sequence.draft_len;
+    state.n_generated = sequence.n_generated();
     state.max_generated = request.max_tokens == 0 ? ~0u : request.max_tokens;
     state.max_context = limits_.max_context;
     state.seed_low = static_cast<uint32_t>(request.sampling.seed);
@@ -137,6 +144,9 @@ gpu::SlotState Slots::state_of(const LiveSequence& sequence) const {
     state.search_len = std::min(request.draft_len, limits_.max_draft_len);
     if (request.searches()) state.search = static_cast<uint32_t>(request.who().proposer);
     state.ngram_max = request.ngram_max;
+    state.match_len = sequence.match_len;
+    state.n_proposed = static_cast<uint32_t>(sequence.proposed.size());
+    std::copy(sequence.proposed.begin(), sequence.proposed.end(), state.proposed);
     state.n_stop = request.ignore_eos ? 0 : static_cast<uint32_t>(limits_.stop_ids.size());
     for (uint32_t i = 0; i < state.n_stop; ++i) state.stop_ids[i] = limits_.stop_ids[i];
     return state;

@@ -13,6 +13,7 @@ const char* name_of(TurnKind kind) {
     case TurnKind::round: return "round";
     case TurnKind::copy: return "fork";
     case TurnKind::prefill: return "prefill";
+    case TurnKind::answer_prefill: return "answer prefill";
     default: return "draft prefill";
     }
 }

@@ -45,6 +45,7 @@ std::vector<TurnKey> turns_of(const SequenceRequest& request, const TurnLimits& 
         bucket = row_bucket(rows + 1, limits.max_replay_rows);
         turns.push_back({.kind = TurnKind::prefill, .rows = bucket});
     }
+    if (limits.may_run_short) turns.push_back({.kind = TurnKind::answer_prefill, .rows = catch_up_rows(limits.max_replay_rows)});
     if (by_model)
         for (const TurnKey& key : catch_up_turns(limits)) turns.push_back(key);
     RoundForm form = empty_round();

@@ -19,10 +19,14 @@ inline uint32_t row_bucket(uint32_t n_rows, uint32_t max_replay_rows) {
 // All that the recording of an answer's catch-up holds, however few there are: kernels of another row count cost more to build than they save.
 inline uint32_t catch_up_rows(uint32_t max_replay_rows) { return std::min(kCatchUpRows, max_replay_rows); }
 
+// The next shorter recording of a prefill, at most half as long; the shortest has none.
+inline uint32_t shorter_bucket(uint32_t rows) { return rows <= kRowBucket ? rows : row_bucket(rows / 2, rows); }
+
 struct TurnLimits {
     uint32_t max_batch, max_replay_rows, max_draft_len;
     bool has_draft = false;       // a drafter with passes,
     bool has_draft_cache = false; // whose cache may have to catch up
+    bool may_run_short = false;   // of pages, so that sequences are parked
 };
 
 // A round that nobody takes part in yet; and with one more sequence, but for its drafts.

@@ -9,6 +9,10 @@
 
 namespace auspex {
 
+namespace {
+constexpr size_t kMostRecordings = 64; // of each parity: forms come and go with the sequences
+}
+
 Result<std::unique_ptr<TurnQueue>> TurnQueue::create(Device& device, MemoryPool& memory, Uploader& uploader, KernelLibrary& kernels,
                                                      RoundModels models, const RoundBuffers& buffers, const Sizes& sizes) {
     std::unique_ptr<TurnQueue> queue(new TurnQueue(device, kernels, models, buffers, sizes.max_submission_ms));
@@ -55,11 +59,11 @@ void TurnQueue::record_turn(Recorder& to, const Turn& started) const {
         to.cmd.transfer_barrier();
         to.cmd.end_region();
     } else {
-        const LlamaModel& model = key.kind == TurnKind::prefill ? models_.target : *models_.draft;
-        const bool is_of_answers = key.kind == TurnKind::answer_catch_up; // a row or two of each slot; of prompts there are many of few
+        const LlamaModel& model = is_of_target(key.kind) ? models_.target : *models_.draft;
+        const uint32_t rows_per_slot = key.kind == TurnKind::answer_catch_up ? 1 : key.rows; // a row or two of each slot; else there are many of few
         to.cmd.begin_region(Region::replay);
         record_replay(to, model, {turn.list.view(), buffers_->history.view(), replay_rows_.view(), replay_counts_.view()}, key.rows,
-                      is_of_answers ? PassKind::rows : PassKind::prompt, is_of_answers ? 1 : key.rows, buffers_->history_stride,
+                      is_of_answers(key.kind) ? PassKind::rows : PassKind::prompt, rows_per_slot, buffers_->history_stride,
                       model.slice_layers(key.slices));
         to.cmd.end_region();
     }
@@ -86,7 +90,8 @@ Status TurnQueue::find_recording(Turn& turn) {
     auto& recordings = recordings_[turn.number & 1];
     auto found = recordings.find(turn.key);
     if (found != recordings.end()) {
-        turn.recording = found->second.get();
+        turn.recording = found->second.recording.get();
+        found->second.last_turn = turn.number;
         return ok_status();
     }
     if (!is_compiled(turn.key)) AUSPEX_TRY(kernels_->build(kernels_of(turn.key)));
@@ -95,8 +100,16 @@ Status TurnQueue::find_recording(Turn& turn) {
     turn.recording_ms = static_cast<double>(now_ns() - begun_ns) * 1e-6;
     turn.recording = made.get();
     if (turn.key.kind == TurnKind::copy) turn.once = std::move(made);
-    else recordings.emplace(turn.key, std::move(made));
+    else keep(turn, std::move(made));
     return ok_status();
+}
+
+// The other turn in flight has recordings of its own, so none of these is pending.
+void TurnQueue::keep(const Turn& turn, std::unique_ptr<Recording> recording) {
+    auto& recordings = recordings_[turn.number & 1];
+    if (recordings.size() == kMostRecordings)
+        recordings.erase(std::min_element(recordings.begin(), recordings.end(), [](const auto& a, const auto& b) { return a.second.last_turn < b.second.last_turn; }));
+    recordings.emplace(turn.key, Kept{std::move(recording), turn.number});
 }
 
 const std::vector<KernelId>& TurnQueue::kernels_of(const TurnKey& key) {

@@ -12,9 +12,11 @@
 
 namespace auspex {
 
-// Replays give a model tokens that are known. A prefill is the target's, of prompts; a catch-up is the draft's, of rows of prompts or
-// of answers, which take different kernels.
-enum class TurnKind { round, prefill, prompt_catch_up, answer_catch_up, copy };
+// Replays give a model tokens that are known. A prefill is the target's, of rows of prompts, or of answers that it knew before it was
+// parked; a catch-up is the draft's. Rows of prompts and of answers take different kernels.
+enum class TurnKind { round, prefill, answer_prefill, prompt_catch_up, answer_catch_up, copy };
+inline bool is_of_target(TurnKind kind) { return kind == TurnKind::round || kind == TurnKind::prefill || kind == TurnKind::answer_prefill; }
+inline bool is_of_answers(TurnKind kind) { return kind == TurnKind::answer_prefill || kind == TurnKind::answer_catch_up; }
 
 // What distinguishes recordings.
 struct TurnKey {
@@ -94,6 +96,7 @@ class TurnQueue {
     static bool is_submitted(const Turn& turn) { return turn.recording && turn.next_segment == turn.recording->n_segments(); }
     const std::vector<KernelId>& kernels_of(const TurnKey& key);
     Status find_recording(Turn& turn);
+    void keep(const Turn& turn, std::unique_ptr<Recording> recording);
     Result<std::unique_ptr<Recording>> record(const Turn& turn);
     void record_turn(Recorder& to, const Turn& turn) const;
     uint32_t most_regions(uint32_t draft_len, bool sliced) const; // of a turn's recording: an upper bound
@@ -108,7 +111,11 @@ class TurnQueue {
     TurnBuffers turn_buffers_[2];
     Buffer replay_rows_, replay_counts_; // scratch of replays: (max_replay_rows) Row, 3 uint
     VkFence fences_[2] = {VK_NULL_HANDLE, VK_NULL_HANDLE};
-    std::map<TurnKey, std::unique_ptr<Recording>> recordings_[2];
+    struct Kept {
+        std::unique_ptr<Recording> recording;
+        uint64_t last_turn; // that used it
+    };
+    std::map<TurnKey, Kept> recordings_[2];
     std::map<TurnKey, std::vector<KernelId>> needs_; // of turns that were asked about
     std::set<TurnKey> compiled_;                     // of those
     std::map<TurnKey, std::vector<double>> segment_ms_; // smoothed; < 0: unknown

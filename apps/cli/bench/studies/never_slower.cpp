@@ -111,7 +111,7 @@ int bench_never_slower(const BenchOptions& options) {
     std::vector<Prompt> prompts;
     NeverSlowerReport report{.options = options};
     {
-        Client client({.models = options.models, .max_draft_len = kUsualMaxDraftLen});
+        Client client({.models = options.models, .max_draft_len = kUsualMaxDraftLen, .prefix_cache = false});
         check_biases(options.sampling, client.info().vocab_size);
         report.engine = client.info();
         for (const PromptKind& kind : prompt_kinds())

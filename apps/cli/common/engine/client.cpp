@@ -71,6 +71,8 @@ auspex_engine_desc describe(const Client::Request& request, LibraryLog& log) {
     desc.self_draft_weights = request.models.self_draft;
     desc.device = request.models.device ? request.models.device->c_str() : nullptr;
     desc.max_sequences = request.max_sequences;
+    desc.max_waiting = request.max_waiting;
+    desc.prefix_cache = request.prefix_cache ? 1 : 0;
     desc.max_context = request.models.context;
     if (request.max_draft_len > 0) desc.max_draft_len = request.max_draft_len;
     desc.cache_type = request.models.cache_type;
@@ -142,7 +144,7 @@ Client::Client(const Request& request) : target_(request.models.target) {
     ModelOptions models = request.models;
     if (models.may_self_draft && request.max_draft_len > 0 && judge_self_draft(request).is_taken()) models.self_draft = AUSPEX_SELF_DRAFT_Q4_0;
     ProgressBar progress("loading");
-    Request chosen = {models, request.synthetic, request.max_sequences, request.max_draft_len};
+    Request chosen = {models, request.synthetic, request.max_sequences, request.max_draft_len, request.max_waiting, request.prefix_cache};
     auspex_engine_desc desc = describe(chosen, log_);
     desc.cache_folder = path_or_null(cache);
     desc.progress = ProgressBar::callback;

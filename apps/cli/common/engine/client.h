@@ -41,6 +41,8 @@ class Client {
         const auspex_synthetic_models* synthetic = nullptr;
         uint32_t max_sequences = 1;
         uint32_t max_draft_len = 0; // 0: plain rounds only
+        uint32_t max_waiting = 0;   // sequences that wait for a slot
+        bool prefix_cache = true;   // false: every prompt is read whole, so that its time says something
     };
 
     // Shows a progress bar when stderr is a terminal.

@@ -80,6 +80,8 @@ typedef enum auspex_struct_type {
     AUSPEX_TYPE_CHAT_TURN = 10,
     AUSPEX_TYPE_SCORE_OPTIONS = 11,   /* auspex_tools.h */
     AUSPEX_TYPE_MEMORY_PLAN = 12,     /* auspex_tools.h */
+    AUSPEX_TYPE_SEQUENCE_STATE = 13,
+    AUSPEX_TYPE_ENGINE_LOAD = 14,
     AUSPEX_STRUCT_TYPE_MAX_ENUM = 0x7fffffff
 } auspex_struct_type;
 
@@ -165,7 +167,7 @@ typedef struct auspex_engine_desc {
     const char* target_path;      /* UTF-8; a GGUF file (of a sharded one the first) or a Hugging Face folder */
     const char* draft_path;       /* UTF-8; NULL: no draft model */
     const char* device;           /* index ("0"), part of a name, or NULL: the most capable one. Unused with a host's device */
-    uint32_t max_sequences;       /* sequences alive at once; default 1 */
+    uint32_t max_sequences;       /* sequences with a slot at once; default 1 */
     uint32_t max_context;         /* tokens per sequence, prompt included; 0: min(target, 4096). A draft drafts as far as its own goes */
     uint32_t max_draft_len;       /* largest draft_len a sequence may ask for, ≤ AUSPEX_MAX_DRAFT_LEN; default 8 */
     auspex_cache_type cache_type; /* of K and V */
@@ -184,6 +186,15 @@ typedef struct auspex_engine_desc {
                                      vkCreateComputePipelines and, on an llvmpipe device that the engine made itself, use a VkDevice of their own;
                                      what they finish is taken over, logged and saved inside later calls */
     auspex_self_draft self_draft_weights; /* default AUSPEX_SELF_DRAFT_NONE. Excludes a draft model */
+    uint32_t prefix_cache;        /* 1 (default): beginnings of texts that were read stay in the caches as long as nobody else needs their pages, and
+                                     others that begin alike are read from there on. Changes no text: only rows are shared that would come out bit
+                                     for bit the same. 0: off */
+    uint32_t max_waiting;         /* sequences that may wait for a slot, or for pages to begin with; default 0: one that would have to is refused */
+    uint32_t max_gap_ms;          /* predicted, of what is read of prompts between two rounds of texts that are coming; default 50, 0: no bound.
+                                     Changes no text */
+    uint64_t cache_tokens;        /* that the pages of each cache hold, of all sequences together, at least max_context; default 0:
+                                     max_sequences * max_context. With fewer, a sequence that is let in may lose its pages to others: it is parked
+                                     and comes back, and says what it would have said */
 } auspex_engine_desc;
 
 /** INVALID_ARGUMENT when size is smaller than a header. Any thread. */
@@ -342,6 +353,8 @@ typedef struct auspex_sequence_desc {
     size_t stop_text_count;
     auspex_draft_callback host_drafter; /* for AUSPEX_DRAFTER_HOST, NULL otherwise */
     void* host_drafter_user_data;
+    int32_t priority;              /* -10 … 10, default 0: of those that wait the lowest is let in first, and of those that are in the highest is parked
+                                      first. Every 10 s of waiting count as one */
 } auspex_sequence_desc;
 
 AUSPEX_API auspex_status auspex_sequence_desc_init(auspex_sequence_desc* desc, size_t size);
@@ -353,8 +366,9 @@ AUSPEX_API auspex_status auspex_sequence_desc_init(auspex_sequence_desc* desc, s
  *  INVALID_ARGUMENT: as auspex_sequence_create; OUT_OF_HOST_MEMORY, OUT_OF_DEVICE_MEMORY: what was compiled stays, try again. */
 AUSPEX_API auspex_status auspex_engine_prepare(auspex_engine* engine, const auspex_sequence_desc* desc);
 
-/** Queues a prompt. Nothing runs until auspex_engine_step. CAPACITY: no free slot, no pages, or the prompt leaves no
- *  room in the context; INVALID_ARGUMENT: an empty prompt, an id outside the vocabulary, a draft_len above the limit. */
+/** Queues a prompt. Nothing runs until auspex_engine_step. Without a free slot, or enough free pages to begin, the sequence waits, and those that
+ *  are over and not destroyed may be parked for it. CAPACITY: max_waiting others wait already (auspex_engine_get_load says about how long), or the
+ *  prompt leaves no room in the context; INVALID_ARGUMENT: an empty prompt, an id outside the vocabulary, a draft_len above the limit. */
 AUSPEX_API auspex_status auspex_sequence_create(auspex_engine* engine, const auspex_sequence_desc* desc,
                                                 auspex_sequence* sequence);
 
@@ -376,6 +390,16 @@ AUSPEX_API auspex_status auspex_sequence_fork(auspex_engine* engine, auspex_sequ
  *  it first), an id outside the vocabulary, a draft_len above the limit. */
 AUSPEX_API auspex_status auspex_sequence_append(auspex_engine* engine, auspex_sequence sequence,
                                                 const auspex_sequence_desc* desc);
+
+/** Gives up the sequence's slot and pages, whatever state it is in, until auspex_sequence_resume; work under way for it is discarded. Its tokens, and
+ *  what is not read yet, stay. Afterwards it goes on with the very text that it would have had: each position is evaluated again by the kernels that
+ *  evaluated it before. Of a sequence with acceptance REJECTION that holds for a draft_len and drafter given by number and name. Forks that
+ *  wait to be copied from it read their tokens themselves. INVALID_ARGUMENT: no such sequence. */
+AUSPEX_API auspex_status auspex_sequence_park(auspex_engine* engine, auspex_sequence sequence);
+
+/** Ends auspex_sequence_park: the sequence waits for a slot, before those that came after it, however many wait already. Of one
+ *  that is not parked nothing changes. INVALID_ARGUMENT: no such sequence. */
+AUSPEX_API auspex_status auspex_sequence_resume(auspex_engine* engine, auspex_sequence sequence);
 
 /** Frees slot and pages; work under way for it is discarded. */
 AUSPEX_API auspex_status auspex_sequence_destroy(auspex_engine* engine, auspex_sequence sequence);
@@ -444,11 +468,53 @@ typedef struct auspex_sequence_stats {
     uint32_t not_finite_n;     /* tokens from logits of the target of which the largest is no finite number: they mean nothing.
                                   Weights that are damaged, or too large for their type */
     uint32_t self_drafter_rounds; /* rounds that tested drafts of AUSPEX_DRAFTER_SELF */
+    uint32_t cached_n;         /* tokens that were to be read, and were in the cache from other sequences */
 } auspex_sequence_stats;
 
 AUSPEX_API auspex_status auspex_sequence_stats_init(auspex_sequence_stats* stats, size_t size);
 AUSPEX_API auspex_status auspex_sequence_get_stats(const auspex_engine* engine, auspex_sequence sequence,
                                                    auspex_sequence_stats* stats);
+
+typedef enum auspex_phase {
+    AUSPEX_PHASE_WAITING = 0,  /* for a slot or pages, for the first time or again */
+    AUSPEX_PHASE_PROMPT = 1,   /* its prompt is being read */
+    AUSPEX_PHASE_RUNNING = 2,  /* it generates */
+    AUSPEX_PHASE_FINISHED = 3, /* nothing is under way for it; auspex_sequence_append may go on */
+    AUSPEX_PHASE_PARKED = 4,   /* by auspex_sequence_park */
+    AUSPEX_PHASE_MAX_ENUM = 0x7fffffff
+} auspex_phase;
+
+/** Where a sequence is. */
+typedef struct auspex_sequence_state {
+    auspex_header header;
+    auspex_phase phase;
+    uint32_t place;         /* of one that waits: how many are before it */
+    double wait_ms;         /* of one that waits: about how long it will; < 0: not known */
+    uint32_t rows_read;     /* tokens before the next one to be said that the target has evaluated, or is about to; after having been parked they begin at 0 again */
+    uint32_t rows_to_read;  /* … that it has to before it can say one */
+    uint32_t parked_n;      /* times that it lost its slot */
+} auspex_sequence_state;
+
+AUSPEX_API auspex_status auspex_sequence_state_init(auspex_sequence_state* state, size_t size);
+/** INVALID_ARGUMENT: no such sequence. */
+AUSPEX_API auspex_status auspex_sequence_get_state(auspex_engine* engine, auspex_sequence sequence, auspex_sequence_state* state);
+
+/** What an engine has to do. */
+typedef struct auspex_engine_load {
+    auspex_header header;
+    uint32_t n_running;        /* sequences with a slot that are not finished */
+    uint32_t n_waiting;        /* without one */
+    uint64_t waiting_tokens;   /* of their prompts and, as far as they have been in before, of what they said */
+    double wait_ms;            /* that a sequence which came now would wait, about; < 0: not known */
+    uint32_t target_pages, target_pages_free; /* of its cache; free ones, and those that nobody would miss */
+    uint32_t draft_pages, draft_pages_free;
+    uint64_t parked_n;         /* times that a sequence lost its slot, since the engine was created */
+    uint64_t prefix_lookups, prefix_tokens, prefix_hit_tokens; /* of the prefix cache since then: how often it was asked, for how many tokens, and how many it had */
+    uint64_t prefix_pages_inserted, prefix_pages_evicted; /* of both caches */
+} auspex_engine_load;
+
+AUSPEX_API auspex_status auspex_engine_load_init(auspex_engine_load* load, size_t size);
+AUSPEX_API auspex_status auspex_engine_get_load(auspex_engine* engine, auspex_engine_load* load);
 
 #ifdef __cplusplus
 }

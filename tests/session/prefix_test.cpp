@@ -1,0 +1,303 @@
+// The prefix cache: whatever was read before, by whom, in which chunks, and what was evicted or parked meanwhile, every text is bit for
+// bit the one that a sequence says alone, of a cold cache; and the cache does find what it should.
+#include "session/engine_fixture.h"
+
+#include <numeric>
+
+namespace auspex {
+namespace {
+
+using namespace test;
+
+constexpr uint32_t kVocab = 61, kContext = 256, kPage = 16, kMaxDraft = 4;
+
+std::vector<uint32_t> first_of(std::vector<uint32_t> tokens, size_t n) {
+    tokens.resize(n);
+    return tokens;
+}
+std::vector<uint32_t> joined(std::vector<uint32_t> a, const std::vector<uint32_t>& b) {
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
+}
+
+// ---- the tree alone
+
+struct Pools {
+    PagePool target{32}, draft{32};
+    PrefixTree tree{4, target, &draft};
+    PageList list(PagePool& pool, uint32_t n_rows) {
+        PageList pages(pool, 4, 32);
+        std::vector<PageChange> changes;
+        EXPECT_TRUE(pages.grow(n_rows, changes).ok());
+        return pages;
+    }
+};
+std::vector<uint32_t> counting(uint32_t n, uint32_t first = 0) {
+    std::vector<uint32_t> tokens(n);
+    std::iota(tokens.begin(), tokens.end(), first);
+    return tokens;
+}
+
+TEST(PrefixTree, finds_whole_pages_of_what_was_inserted) {
+    Pools p;
+    PageList pages = p.list(p.target, 14);
+    p.tree.insert(ModelRole::target, counting(14), 14, pages); // three pages and two rows
+    EXPECT_EQ(p.tree.find(counting(14), 14).target, (std::vector<uint32_t>{0, 1, 2}));
+    EXPECT_EQ(p.tree.find(counting(14), 11).target, (std::vector<uint32_t>{0, 1}));
+    EXPECT_EQ(p.tree.find(counting(40), 40).target.size(), 3u);
+    EXPECT_TRUE(p.tree.find(counting(14, 1), 14).target.empty());
+    EXPECT_EQ(p.tree.counts().rows_found, 12u + 8 + 12);
+    EXPECT_EQ(p.tree.counts().n_nodes, 3u);
+}
+
+TEST(PrefixTree, a_missing_page_of_the_draft_does_not_hide_the_targets) {
+    Pools p;
+    PageList target = p.list(p.target, 12), draft = p.list(p.draft, 8);
+    p.tree.insert(ModelRole::draft, counting(12), 8, draft); // nobody knows these tokens yet
+    EXPECT_TRUE(p.tree.find(counting(12), 12).target.empty());
+    p.tree.insert(ModelRole::target, counting(12), 12, target);
+    p.tree.insert(ModelRole::draft, counting(12), 8, draft);
+    const PrefixTree::Hit hit = p.tree.find(counting(12), 12);
+    EXPECT_EQ(hit.target.size(), 3u);
+    EXPECT_EQ(hit.draft.size(), 2u);
+}
+
+TEST(PrefixTree, what_nobody_uses_goes_longest_unused_and_outermost_first) {
+    Pools p;
+    PageList one = p.list(p.target, 12), other = p.list(p.target, 8);
+    p.tree.insert(ModelRole::target, counting(12), 12, one);            // pages 0, 1, 2
+    p.tree.insert(ModelRole::target, counting(8, 100), 8, other);       // 3, 4
+    EXPECT_EQ(p.target.n_available(), 32u - 5);
+    p.tree.give_back(ModelRole::target, 1);
+    EXPECT_EQ(p.target.n_free(), 32u - 5) << "slots own them";
+    one.shrink(0, 1);
+    other.shrink(0, 2);
+    EXPECT_EQ(p.target.n_available(), 32u);
+    EXPECT_EQ(p.target.n_spare(), 5u);
+    p.tree.give_back(ModelRole::target, 1);
+    EXPECT_EQ(p.target.n_free(), 32u - 5) << "a turn under way may read them";
+    p.target.collect(1);
+    p.tree.find(counting(12), 12); // used
+    p.tree.give_back(ModelRole::target, 1);
+    EXPECT_EQ(p.tree.find(counting(12), 12).target.size(), 2u) << "the other's are still read";
+    p.target.collect(2);
+    p.tree.give_back(ModelRole::target, 2);
+    EXPECT_EQ(p.tree.find(counting(12), 12).target.size(), 2u);
+    EXPECT_TRUE(p.tree.find(counting(8, 100), 8).target.empty());
+    p.tree.give_back(ModelRole::target, 100);
+    EXPECT_EQ(p.target.n_free(), 32u);
+    EXPECT_EQ(p.tree.counts().n_nodes, 0u);
+    EXPECT_EQ(p.tree.counts().pages_evicted, 5u);
+}
+
+TEST(PrefixTree, a_list_that_needs_pages_takes_those_that_nobody_misses) {
+    Pools p;
+    PageList old = p.list(p.target, 128); // all
+    p.tree.insert(ModelRole::target, counting(128), 128, old);
+    old.shrink(0, 1);
+    p.target.collect(1);
+    EXPECT_EQ(p.target.n_free(), 0u);
+    PageList pages = p.list(p.target, 120);
+    EXPECT_EQ(pages.size(), 30u);
+    EXPECT_EQ(p.tree.find(counting(128), 128).target.size(), 2u);
+}
+
+// ---- engines
+
+struct Case {
+    bool prompt_kernels = true; // of their own: on CPUs rows of prompts and of answers share theirs, and a mistake would not show
+    uint32_t chunk = 0;
+    uint32_t slots = 8;
+    uint64_t cache_tokens = 0;
+    bool prefix_cache = true;
+};
+EngineDesc engine_of(const Case& c) {
+    const Shape shape = {.vocab = kVocab, .scale = 0.2f};
+    EngineDesc desc;
+    desc.target_synthetic = random_model(shape, 1);
+    desc.draft_synthetic = random_model(shape, 2);
+    desc.max_sequences = c.slots;
+    desc.max_waiting = 16;
+    desc.max_context = kContext;
+    desc.max_draft_len = kMaxDraft;
+    desc.cache_tokens = c.cache_tokens;
+    desc.prefix_cache = c.prefix_cache;
+    desc.max_replay_rows = c.chunk;
+    if (c.prompt_kernels) desc.adjust_tuning = [](Tuning& tuning) { tuning.prompt_by_rows = false; };
+    return desc;
+}
+Job greedy(std::vector<uint32_t> prompt, uint32_t draft_len = 0) { return {.prompt = std::move(prompt), .max_tokens = 24, .draft_len = draft_len}; }
+uint64_t found(Engine& engine) { return engine.scheduler().load().prefix.rows_found; }
+
+std::vector<uint32_t> cold_text(const Case& c, Job job) {
+    Case cold = c;
+    cold.prefix_cache = false;
+    cold.chunk = 0;
+    auto engine = make_engine(engine_of(cold));
+    job.draft_len = job.temperature > 0 && job.acceptance == AcceptanceRule::rejection ? job.draft_len : 0;
+    return run_job(*engine, job).tokens;
+}
+
+const std::vector<uint32_t> kPrompt = random_prompt(100, kVocab, 11); // six pages and four tokens
+
+struct Second {
+    const char* name;
+    std::vector<uint32_t> prompt;
+    uint64_t hit; // rows, after kPrompt was read
+};
+std::vector<Second> seconds() {
+    return {{"the same", kPrompt, 96},
+            {"longer", joined(kPrompt, random_prompt(30, kVocab, 5)), 96},
+            {"shorter", first_of(kPrompt, 70), 64},
+            {"diverges inside a page", joined(first_of(kPrompt, 40), random_prompt(50, kVocab, 6)), 32},
+            {"diverges at a page's end", joined(first_of(kPrompt, 48), random_prompt(50, kVocab, 7)), 48},
+            {"ends one after a page", first_of(kPrompt, 97), 96},
+            {"ends with a page: its last row is an answer's", first_of(kPrompt, 96), 80},
+            {"is nothing but a page and a token", first_of(kPrompt, 17), 16},
+            {"is a page", first_of(kPrompt, 16), 0}};
+}
+
+// All of the second prompts, each after the first alone or in company, by chunks of all sizes, drafts or none.
+TEST(Prefix, warm_texts_are_cold_texts) {
+    const uint32_t lens[] = {0, 3, kAutoDraftLen};
+    uint32_t cell = 0;
+    for (const uint32_t chunk : {1u, 7u, 64u, 512u})
+        for (const bool in_company : {false, true}) {
+            const Case c = {.prompt_kernels = cell % 4 != 3, .chunk = chunk};
+            auto engine = make_engine(engine_of(c));
+            ASSERT_TRUE(engine);
+            run_job(*engine, greedy(kPrompt, 3));
+            std::vector<Second> all = seconds();
+            // Those of this cell, so that all cells together have each with each.
+            for (size_t i = cell % 3; i < all.size(); i += 3) {
+                SCOPED_TRACE(std::string(all[i].name) + ", chunks of " + std::to_string(chunk) + (in_company ? ", in company" : ", alone"));
+                const Job job = greedy(all[i].prompt, lens[(cell + i) % 3]);
+                const uint64_t before = found(*engine);
+                std::vector<uint64_t> company;
+                if (in_company)
+                    for (uint64_t j = 0; j < 7; ++j) company.push_back(engine->create_sequence(greedy(random_prompt(20 + 5 * static_cast<uint32_t>(j), kVocab, 100 + 50 * cell + 10 * i + j), 3).request()).value());
+                const uint64_t id = engine->create_sequence(job.request()).value();
+                drive(*engine);
+                EXPECT_EQ(answer_of(*engine, id).tokens, cold_text(c, job));
+                EXPECT_EQ(find_sequence(*engine, id)->cached_n, all[i].hit);
+                EXPECT_GE(found(*engine) - before, all[i].hit);
+                EXPECT_EQ(find_sequence(*engine, id)->prefilled_n, all[i].prompt.size() - 1 - all[i].hit);
+                for (uint64_t other : company) ASSERT_TRUE(destroy_sequence(*engine, other).ok());
+                ASSERT_TRUE(destroy_sequence(*engine, id).ok());
+                // What this one has put in must not change what the next one finds.
+                engine = make_engine(engine_of(c));
+                run_job(*engine, greedy(kPrompt, 3));
+            }
+            ++cell;
+        }
+}
+
+// With seeds whose text depends on the drafts, too: the draft model's pages are as good as the target's.
+TEST(Prefix, sampled_texts_of_a_seed_are_those_of_a_cold_cache) {
+    for (const bool prompt_kernels : {false, true}) {
+        const Case c = {.prompt_kernels = prompt_kernels};
+        auto engine = make_engine(engine_of(c));
+        for (const AcceptanceRule rule : {AcceptanceRule::rejection, AcceptanceRule::coupled}) {
+            run_job(*engine, {.prompt = kPrompt, .max_tokens = 30, .draft_len = 3, .temperature = 0.8f, .seed = 4});
+            Job job = {.prompt = joined(kPrompt, random_prompt(9, kVocab, 8)), .max_tokens = 30, .draft_len = 3, .temperature = 0.8f, .seed = 5};
+            job.acceptance = rule;
+            const uint64_t id = engine->create_sequence(job.request()).value();
+            drive(*engine);
+            EXPECT_EQ(answer_of(*engine, id).tokens, cold_text(c, job));
+            EXPECT_GE(find_sequence(*engine, id)->cached_n, 96u);
+            EXPECT_GT(find_sequence(*engine, id)->stats.draft_n, 0u);
+            ASSERT_TRUE(destroy_sequence(*engine, id).ok());
+        }
+    }
+}
+
+// A conversation that comes again whole, answers and all: what was said is found only where it was computed as it is read.
+TEST(Prefix, answers_are_found_where_rows_of_prompts_take_their_kernels) {
+    for (const bool prompt_kernels : {false, true}) {
+        const Case c = {.prompt_kernels = prompt_kernels};
+        auto engine = make_engine(engine_of(c));
+        for (const uint32_t draft_len : {0u, 3u}) {
+            Job job = greedy(random_prompt(60, kVocab, 20 + draft_len), draft_len);
+            job.max_tokens = 60;
+            const std::vector<uint32_t> answer = run_job(*engine, job).tokens;
+            const Job next = greedy(joined(joined(job.prompt, answer), random_prompt(9, kVocab, 3)), draft_len);
+            const uint64_t id = engine->create_sequence(next.request()).value();
+            drive(*engine);
+            EXPECT_EQ(answer_of(*engine, id).tokens, cold_text(c, next));
+            EXPECT_EQ(find_sequence(*engine, id)->cached_n, prompt_kernels ? 48u : 112u); // of 59, or of 119 rows
+            ASSERT_TRUE(destroy_sequence(*engine, id).ok());
+        }
+    }
+}
+
+// What was cancelled in the middle of a round, and stopped by a text, leaves nothing but what it said.
+TEST(Prefix, rounds_under_way_leave_nothing) {
+    const Case c = {.prompt_kernels = false};
+    auto engine = make_engine(engine_of(c));
+    for (uint64_t seed = 0; seed < 12; ++seed) {
+        Job job = greedy(random_prompt(20 + static_cast<uint32_t>(seed), kVocab, 40 + seed), 4);
+        job.max_tokens = 100;
+        const uint64_t id = engine->create_sequence(job.request()).value();
+        drive(*engine, [&] { return find_sequence(*engine, id)->stats.rounds > seed; });
+        const std::vector<uint32_t> said = find_sequence(*engine, id)->tokens;
+        ASSERT_TRUE(destroy_sequence(*engine, id).ok()); // with rounds under way
+        const Job next = greedy(joined(said, random_prompt(40, kVocab, 60 + seed)), 3);
+        const uint64_t again = engine->create_sequence(next.request()).value();
+        drive(*engine);
+        EXPECT_EQ(answer_of(*engine, again).tokens, cold_text(c, next)) << seed;
+        EXPECT_GT(find_sequence(*engine, again)->cached_n, 0u);
+        ASSERT_TRUE(destroy_sequence(*engine, again).ok());
+    }
+}
+
+TEST(Prefix, those_that_come_together_share_their_beginning) {
+    auto engine = make_engine(engine_of({.chunk = 512}));
+    std::vector<uint64_t> ids;
+    std::vector<Job> jobs;
+    for (uint64_t i = 0; i < 8; ++i) {
+        jobs.push_back(greedy(joined(kPrompt, random_prompt(5, kVocab, 70 + i)), i % 2 == 0 ? 0 : 3));
+        ids.push_back(engine->create_sequence(jobs.back().request()).value());
+    }
+    drive(*engine);
+    for (size_t i = 0; i < ids.size(); ++i) {
+        EXPECT_EQ(answer_of(*engine, ids[i]).tokens, cold_text({}, jobs[i])) << i;
+        EXPECT_EQ(find_sequence(*engine, ids[i])->cached_n, i == 0 ? 0u : 96u) << i;
+    }
+}
+
+// Pages for little more than one sequence: beginnings are evicted and read again, sequences are parked and find theirs.
+TEST(Prefix, evicted_and_parked_texts_are_cold_texts) {
+    for (const bool prompt_kernels : {false, true}) {
+        const Case c = {.prompt_kernels = prompt_kernels, .chunk = 64, .slots = 4, .cache_tokens = kContext + 4 * kPage};
+        auto engine = make_engine(engine_of(c));
+        std::vector<Job> jobs;
+        std::vector<uint64_t> ids;
+        for (uint64_t i = 0; i < 10; ++i) {
+            Job job = greedy(joined(first_of(kPrompt, 20 + 16 * (i % 6)), random_prompt(7, kVocab, 80 + i % 4)), i % 3 == 0 ? 0 : 3);
+            job.max_tokens = 60;
+            jobs.push_back(job);
+            ids.push_back(engine->create_sequence(job.request()).value());
+        }
+        uint32_t n_steps = 0;
+        drive(*engine, [&] {
+            if (++n_steps % 7 == 0) {
+                const uint64_t id = ids[n_steps / 7 % ids.size()];
+                EXPECT_TRUE(engine->admission().park(id).ok());
+                EXPECT_TRUE(engine->admission().resume(id).ok());
+            }
+            return false;
+        });
+        for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(answer_of(*engine, ids[i]).tokens, cold_text(c, jobs[i])) << i;
+        const EngineLoad load = engine->scheduler().load();
+        EXPECT_GT(load.prefix.pages_evicted, 0u);
+        EXPECT_GT(load.prefix.rows_found, 200u);
+        EXPECT_GT(load.n_parked, 4u);
+        for (uint64_t id : ids) ASSERT_TRUE(destroy_sequence(*engine, id).ok());
+        drive(*engine);
+        EXPECT_EQ(engine->scheduler().load().target_pages_free, 20u);
+        EXPECT_EQ(engine->scheduler().load().draft_pages_free, 20u);
+    }
+}
+
+} // namespace
+} // namespace auspex
