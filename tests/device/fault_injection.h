@@ -13,7 +13,7 @@ namespace auspex::test {
 
 struct Life {
     Status first_error;                        // of create, or of a later call
-    bool created = false, finished = false;
+    bool created = false, finished = false, was_parked = false;
     std::vector<std::vector<uint32_t>> tokens; // of each sequence, when finished
 };
 
@@ -22,6 +22,7 @@ enum class Pace {
     sliced,  // segment by segment, as under a time budget
     dropped, // sliced, and destroyed in the middle of a round
     itself,  // as free, and the target drafts by its own weights
+    parked,  // as free, with hardly the pages of one sequence: the first is parked and resumed, beginnings are found and evicted
 };
 
 inline SyntheticModel tiny_model(uint32_t hidden_size, uint64_t seed) {
@@ -76,6 +77,13 @@ inline Life live(const Injection& injection, Pace pace, const std::string& cache
         desc.draft_synthetic.reset();
         desc.self_draft = SelfDraft::q4_0;
     }
+    if (pace == Pace::parked) {
+        desc.max_context = 48;
+        desc.cache_tokens = 48;
+        desc.max_waiting = 2;
+        desc.prefix_cache = true;
+        desc.adjust_tuning = [](Tuning& tuning) { tuning.prompt_by_rows = false; };
+    }
     test::keep_driver_loaded();
     auto made = Engine::create(desc, Logger{});
     if (!made.ok()) {
@@ -97,7 +105,8 @@ inline Life live(const Injection& injection, Pace pace, const std::string& cache
     constexpr int kMany = 2000;
     int failures = 0;
     for (int i = 0; i < kMany && !ids.empty() && failures < 4; ++i) {
-        auto stepped = step(engine, pace == Pace::free || pace == Pace::itself ? -1.0 : 0.0005);
+        const bool in_slices = pace == Pace::sliced || pace == Pace::dropped;
+        auto stepped = step(engine, in_slices ? 0.0005 : -1.0);
         if (stepped.ok() && ids.size() == 1) { // in the middle of the first one's work
             SequenceRequest forked = request;
             forked.prompt.clear();
@@ -105,6 +114,18 @@ inline Life live(const Injection& injection, Pace pace, const std::string& cache
             auto second = engine.fork_sequence(ids[0], forked);
             if (second.ok()) ids.push_back(second.value());
             else note(second.status());
+        }
+        if (pace == Pace::parked && stepped.ok()) { // once it has said something
+            LiveSequence& parked = *find_sequence(engine, ids[0]);
+            if (parked.n_parked == 0 && parked.n_generated() > 2) {
+                EXPECT_TRUE(engine.admission().park(ids[0]).ok());
+                life.was_parked = true;
+                continue;
+            }
+            if (parked.is_held_back && (i % 3 == 0 || !stepped.value().pending)) {
+                EXPECT_TRUE(engine.admission().resume(ids[0]).ok());
+                continue;
+            }
         }
         if (stepped.ok() && !stepped.value().pending) {
             life.finished = ids.size() == 2;

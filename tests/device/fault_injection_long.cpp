@@ -28,6 +28,10 @@ TEST(FaultInjectionLong, EveryCallOfATargetThatDraftsForItself) {
     every_call(Pace::itself);
 }
 
+TEST(FaultInjectionLong, EveryCallOfSequencesThatAreParked) {
+    every_call(Pace::parked);
+}
+
 // With a folder for compiled pipelines there are two calls more, and a failure may not damage what is kept.
 TEST(FaultInjectionLong, EveryCallWithAPipelineCache) {
     const std::filesystem::path folder = std::filesystem::temp_directory_path() / "auspex_fault_injection";

@@ -8,17 +8,18 @@ namespace auspex::test {
 namespace {
 
 TEST(FaultInjection, NothingLeaksWithoutFaults) {
-    for (Pace pace : {Pace::free, Pace::sliced, Pace::dropped, Pace::itself}) {
+    for (Pace pace : {Pace::free, Pace::sliced, Pace::dropped, Pace::itself, Pace::parked}) {
         const Life life = live({}, pace);
         EXPECT_TRUE(life.first_error.ok()) << life.first_error.message();
         EXPECT_EQ(life.finished, pace != Pace::dropped);
+        EXPECT_EQ(life.was_parked, pace == Pace::parked);
         EXPECT_EQ(VkInjector::instance().alive(), "");
         std::printf("pace %d: %zu calls\n", static_cast<int>(pace), VkInjector::instance().calls().size());
     }
 }
 
 TEST(FaultInjection, SampledCallsFail) {
-    for (Pace pace : {Pace::free, Pace::sliced, Pace::dropped, Pace::itself}) {
+    for (Pace pace : {Pace::free, Pace::sliced, Pace::dropped, Pace::itself, Pace::parked}) {
         const Life clean = live({}, pace);
         const std::vector<const char*> calls = VkInjector::instance().calls();
         std::map<std::string, std::vector<int>> uses;

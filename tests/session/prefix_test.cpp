@@ -192,6 +192,20 @@ TEST(Prefix, warm_texts_are_cold_texts) {
         }
 }
 
+// A prompt's last row is computed as an answer's: a page that ends with it is not what a longer prompt would have there.
+TEST(Prefix, a_prompts_last_row_is_no_row_of_a_prompt) {
+    for (const bool prompt_kernels : {true, false}) {
+        const Case c = {.prompt_kernels = prompt_kernels};
+        auto engine = make_engine(engine_of(c));
+        run_job(*engine, greedy(first_of(kPrompt, 96), 3));
+        const Job longer = greedy(kPrompt);
+        const uint64_t id = engine->create_sequence(longer.request()).value();
+        drive(*engine);
+        EXPECT_EQ(answer_of(*engine, id).tokens, cold_text(c, longer));
+        EXPECT_EQ(find_sequence(*engine, id)->cached_n, prompt_kernels ? 80u : 96u);
+    }
+}
+
 // With seeds whose text depends on the drafts, too: the draft model's pages are as good as the target's.
 TEST(Prefix, sampled_texts_of_a_seed_are_those_of_a_cold_cache) {
     for (const bool prompt_kernels : {false, true}) {

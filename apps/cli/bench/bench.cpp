@@ -52,6 +52,7 @@ int bench(const BenchOptions& options) {
     if (options.plot) check_plot(*options.plot);
     if (options.study == BenchStudy::tables) return bench_tables(options);
     if (options.study == BenchStudy::never_slower) return bench_never_slower(options);
+    if (options.study == BenchStudy::concurrency) return bench_concurrency(options);
     const auspex_synthetic_models synthetic = synthetic_models(options);
     ModelOptions models = options.models;
     if (models.context == 0) models.context = context_needed(options);

@@ -14,8 +14,9 @@ std::vector<BenchResult> compare_ways(Client& client, const TrialSetting& settin
 // Room for the longest of them; auto takes the usual one.
 uint32_t max_draft_len_of(const std::vector<Way>& ways);
 
-// The other things bench does (studies/): tables of the literature on this pair, and whether auto is ever slower.
+// The other things bench does (studies/): tables of the literature on this pair, and whether auto is ever slower, alone or in company.
 int bench_tables(const BenchOptions& options);
 int bench_never_slower(const BenchOptions& options);
+int bench_concurrency(const BenchOptions& options);
 
 } // namespace auspex::cli

@@ -23,6 +23,7 @@ constexpr const char* kBenchExamples =
     "  auspex bench\n"
     "  auspex bench --draft-len 2,4,8 -r 9 --json\n"
     "  auspex bench --drafter model,ngram,hybrid,auto --draft-len 4\n"
+    "  auspex bench --concurrency 1,4,16\n"
     "  auspex bench --tables --plot speedup.svg > tables.md\n"
     "  auspex bench -p 512,2048 -n 128 -d 0,4096 -c 8192 -o csv --no-draft\n"
     "  auspex bench --shape d=1024,L=12,ffn=2816,heads=16,kv_heads=4,vocab=32000\n"
@@ -59,11 +60,14 @@ void check_simulation(const BenchOptions& options, const Shared& shared) {
 }
 
 void check_study(BenchOptions& options, const GivenFlags& given) {
-    if (given.has("--tables") && given.has("--never-slower"))
-        throw Failure(kExitUsage, "--tables and --never-slower exclude each other");
-    const std::string study = given.has("--tables") ? "--tables" : given.has("--never-slower") ? "--never-slower" : "";
-    if (study == "--never-slower" && given.has("--output"))
-        throw Failure(kExitUsage, "-o and --never-slower exclude each other: expected --json, or neither");
+    std::string study;
+    for (const char* flag : {"--tables", "--never-slower", "--concurrency"}) {
+        if (!given.has(flag)) continue;
+        if (!study.empty()) throw Failure(kExitUsage, study + " and " + flag + " exclude each other");
+        study = flag;
+    }
+    if (!study.empty() && study != "--tables" && given.has("--output"))
+        throw Failure(kExitUsage, "-o and " + study + " exclude each other: expected --json, or neither");
     if (options.json && given.has("--output") && options.format != TableFormat::json)
         throw Failure(kExitUsage, "--json and -o contradict each other: give one of them");
     if (options.json) options.format = TableFormat::json;
@@ -80,7 +84,7 @@ void check_study(BenchOptions& options, const GivenFlags& given) {
                                  "--repeat-penalty", "--presence-penalty", "--frequency-penalty"})
             if (given.has(flag))
                 throw Failure(kExitUsage, study + " and " + flag + " exclude each other: leave " + flag + " out");
-    if (study == "--never-slower")
+    if (study != "--tables")
         for (const char* flag : {"--prompt", "--plot"})
             if (given.has(flag)) throw Failure(kExitUsage, study + " and " + flag + " exclude each other: " + chooses);
     if (options.study == BenchStudy::tables) return;
@@ -112,7 +116,7 @@ void declare_bench(CLI::App& app, BenchOptions& options, Shared& shared) {
                   options.n_prompt = parse_counts(flag, text, "; the text of a prompt is --prompt TEXT");
               });
     add_value(app, "-n,--n-gen,--n-predict", "LIST",
-              "Tokens to generate each time, 0 for none (128; 64 with --never-slower); the first is the comparison's too",
+              "Tokens to generate each time, 0 for none (128; 64 with --never-slower and --concurrency); the first is the comparison's too",
               [&options](const std::string& flag, const std::string& text) {
                   options.n_generate = parse_counts(flag, text, "");
                   options.n_predict = options.n_generate.empty() ? 0 : options.n_generate.front();
@@ -134,7 +138,7 @@ void declare_bench(CLI::App& app, BenchOptions& options, Shared& shared) {
     add_text(app, "--prompt", "TEXT", "Prompt of the comparison (the beginning of a story; random tokens with --shape or -d)",
              options.prompt.text);
     add_text(app, "-f,--file", "FILE", "The same from a file (-: stdin)", options.prompt.file);
-    add_number(app, "-r,--repetitions", "Repetitions after one warm-up (5; 7 with --never-slower)",
+    add_number(app, "-r,--repetitions", "Repetitions after one warm-up (5; 7 with --never-slower and --concurrency)",
                options.n_repetitions, 1, 10000);
     add_value(app, "--drafter", "LIST", "Drafters to compare with plain decoding, as those of run (model,auto)",
               [&options](const std::string& flag, const std::string& text) {
@@ -161,6 +165,12 @@ void declare_bench(CLI::App& app, BenchOptions& options, Shared& shared) {
         "--never-slower", [&options] { options.study = BenchStudy::never_slower; },
         "Is --drafter auto ever slower than plain decoding, or than the best fixed way? Eight kinds of prompts, a "
         "useless draft, draft = target; takes minutes");
+    add_value(app, "--concurrency", "LIST",
+              "Is --drafter auto ever slower where so many sequences that come at random run at once (1,2,4,8,16)?",
+              [&options](const std::string& flag, const std::string& text) {
+                  options.study = BenchStudy::concurrency;
+                  options.concurrencies = parse_whole_list(flag, text, 1, 256);
+              });
     begin_group(app, "Sampling");
     add_number(app, "-s,--seed", "Seed of the first repetition (1)", options.seed, 0, UINT64_MAX);
     add_settings(app, options.sampling, SettingGroup::sampling);

@@ -5,7 +5,7 @@
 
 namespace auspex::cli {
 
-enum class BenchStudy { compare, tables, never_slower };
+enum class BenchStudy { compare, tables, never_slower, concurrency };
 
 enum class TableFormat { markdown, csv, json, json_lines };
 
@@ -17,7 +17,7 @@ struct BenchOptions {
     std::optional<auspex_synthetic_shape> target_shape, draft_shape;
     std::string target_text, draft_text; // how the models were named: a path or a shape; "" for none
     PromptOptions prompt{kBuiltInPrompt, {}, {}};
-    uint32_t n_predict = 128;   // of the comparison, the first of n_generate; never_slower: 64
+    uint32_t n_predict = 128;   // of the comparison, the first of n_generate; never_slower and concurrency: 64
     // Rows as llama-bench's: prompts read and tokens generated, each after every depth. An empty list means none.
     std::optional<std::vector<uint32_t>> n_prompt{}; // absent: 512, or what the context holds
     std::vector<uint32_t> n_generate = {128};
@@ -27,6 +27,7 @@ struct BenchOptions {
     std::optional<double> peak_tflops{};     // of the device's matrix units
     std::optional<double> simulated_alpha{}; // acceptance is simulated, the text means nothing
     uint32_t n_repetitions = 5; // never_slower: 7
+    std::vector<uint32_t> concurrencies = {}; // of the concurrency study: sequences at once
     // Rows: each drafter with each draft_len, auto with its own choice; after plain decoding.
     std::vector<auspex_drafter> drafters = {AUSPEX_DRAFTER_MODEL, AUSPEX_DRAFTER_AUTO};
     std::vector<uint32_t> draft_lens = {1, 2, 3, 4, 6, 8};

@@ -122,7 +122,7 @@ int bench_never_slower(const BenchOptions& options) {
         ModelOptions models = options.models;
         models.draft.clear();
         const auspex_synthetic_models synthetic = useless_draft(options.models);
-        Client useless({.models = models, .synthetic = &synthetic, .max_draft_len = kUsualMaxDraftLen});
+        Client useless({.models = models, .synthetic = &synthetic, .max_draft_len = kUsualMaxDraftLen, .prefix_cache = false});
         measure_pair({"useless draft", useless, false}, prompts, options, report);
     }
     {
@@ -131,7 +131,7 @@ int bench_never_slower(const BenchOptions& options) {
         models.draft_weights = models.target_weights;
         models.self_draft = AUSPEX_SELF_DRAFT_NONE; // one of them drafts
         models.may_self_draft = false;
-        Client twice({.models = models, .max_draft_len = kUsualMaxDraftLen});
+        Client twice({.models = models, .max_draft_len = kUsualMaxDraftLen, .prefix_cache = false});
         measure_pair({"draft = target", twice, false}, prompts, options, report);
     }
     if (options.json)
