@@ -65,6 +65,7 @@ struct LiveSequence {
 
     std::optional<TextStream> stream; // none: the engine has no tokenizer
     std::deque<OutputToken> output;
+    std::deque<TokenLogprobs> logprobs; // in step with it, of parts that ask for them
     std::string text;
     std::string undecided; // after `text`: may turn out to be the beginning of a stop text
     SequenceStats stats;
@@ -90,8 +91,8 @@ struct LiveSequence {
     // Whether it is to hold the whole prompt, for whoever goes on from there.
     bool holds_for_draft(uint32_t draft_context) const { return holds() && request.may_use_model() && target_len < draft_context; }
 
-    // A round's tokens become known; text and statistics follow.
-    void apply(Outcome outcome, uint64_t time_ns);
+    // A round's tokens become known; text and statistics follow. of_tokens: log-probabilities of each of them, where they were asked for.
+    void apply(Outcome outcome, uint64_t time_ns, std::span<const TokenLogprobs> of_tokens = {});
     // Nothing follows what was generated: an unfinished character ends, and the beginning of a stop text was none.
     void end_text();
     // Goes on after `request.prompt`, which may be empty. What the caches hold stays; text not yet taken stays too.

@@ -26,6 +26,8 @@ struct SequenceRequest {
     uint32_t ngram_max = 4;       // tokens of the longest n-gram looked for
     HostDrafter host_drafter = {}; // of drafters that ask the host
     std::vector<std::string> stop_texts = {}; // each ends the answer and is no part of it
+    uint32_t with_logprobs = 0;   // 1: log-probabilities of what is generated are wanted,
+    uint32_t n_logprobs = 0;      // and of so many of the most probable tokens each time
 
     const Drafters* drafters = &Drafters::built_in(); // the engine's
 

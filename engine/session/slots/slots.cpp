@@ -137,6 +137,7 @@ gpu::SlotState Slots::state_of(const LiveSequence& sequence) const {
     state.search_len = std::min(request.draft_len, limits_.max_draft_len);
     if (request.searches()) state.search = static_cast<uint32_t>(request.who().proposer);
     state.ngram_max = request.ngram_max;
+    state.logprobs = request.with_logprobs != 0 ? 1 + request.n_logprobs : 0;
     state.n_stop = request.ignore_eos ? 0 : static_cast<uint32_t>(limits_.stop_ids.size());
     for (uint32_t i = 0; i < state.n_stop; ++i) state.stop_ids[i] = limits_.stop_ids[i];
     return state;
