@@ -5,6 +5,7 @@
 #include "kernels/edit_logits.h"
 #include "kernels/logprobs.h"
 #include "reference/ops.h"
+#include "test_shaders.h"
 
 #include <bit>
 #include <cmath>
@@ -59,7 +60,10 @@ struct Batch {
     uint32_t n_rows() const { return static_cast<uint32_t>(tokens.size()); }
     uint32_t row_of(uint32_t b, uint32_t node) const { return b * (draft_len + 1) + node; }
     gpu::SlotState& slot_of(uint32_t b) { return state[round_slots[b].slot]; }
+    const gpu::SlotState& slot_of(uint32_t b) const { return state[round_slots[b].slot]; }
     uint32_t* text_of(uint32_t b) { return &history[round_slots[b].slot * kStride]; }
+    const uint32_t* text_of(uint32_t b) const { return &history[round_slots[b].slot * kStride]; }
+    bool has_said(uint32_t b, uint32_t node) const { return slot_of(b).logprobs != 0 && round_slots[b].live != 0 && node < n_said[b]; }
     void fill(uint32_t b, uint32_t start, uint32_t asked, uint32_t seed) {
         reference::DataStream data(seed);
         round_slots[b] = {static_cast<uint32_t>(state.size() - 1 - b), draft_len, start, 1, 0};
@@ -80,6 +84,44 @@ struct Batch {
     }
     std::span<const float> row(uint32_t r) const { return {&logits[size_t{r} * vocab], vocab}; }
 };
+
+// Every kind of row, with several numbers of best tokens.
+Batch hostile_batch(uint32_t vocab) {
+    constexpr uint32_t kCount = std::size(kKinds);
+    Batch in(kCount, vocab, 0);
+    for (uint32_t b = 0; b < kCount; ++b) {
+        const uint32_t n_best = std::vector<uint32_t>{20, 1, 5, 0}[(b + vocab) % 4];
+        in.fill(b, 3, 1 + n_best, b);
+        in.say(b, 0, (b * 37 + 11) % vocab);
+        const std::vector<float> row = logits_of(b, vocab, vocab + b);
+        in.logits.insert(in.logits.end(), row.begin(), row.end());
+    }
+    return in;
+}
+
+// What was said is seen, drafted, biased, banned, several of these, or none of them.
+Batch edited_batch() {
+    constexpr uint32_t kVocab = 1500, kDrafts = 5, kEntries = 9;
+    Batch in(kEntries, kVocab, kDrafts);
+    in.logits = random_floats(uint64_t{in.n_rows()} * kVocab, 5, 4.0f);
+    for (uint32_t b = 0; b < kEntries; ++b) {
+        in.fill(b, 7 * b, b == 8 ? 0 : 3, b);
+        in.slot_of(b).repeat_penalty = b % 2 ? 1.7f : 1.0f;
+        in.slot_of(b).presence_penalty = b % 3 ? 0.9f : 0.0f;
+        std::vector<gpu::TokenBias> list = {{in.text_of(b)[0], -2.0f}}; // no token twice
+        for (const gpu::TokenBias& one : {gpu::TokenBias{1400, 3.0f}, {1401, -INFINITY}})
+            if (one.token != list[0].token) list.push_back(one);
+        for (uint32_t token = 1000; token < 1200; ++token)
+            if (token != list[0].token) list.push_back({token, -0.5f});
+        if (b != 2) in.bias(b, list);
+        if (b == 3) in.round_slots[b].live = 0;
+        if (b == 4) in.round_slots[b].draft_len = 2;
+        const uint32_t n_accepted = std::min(b, in.round_slots[b].draft_len);
+        const uint32_t last[] = {in.text_of(b)[0], 1401, 1400, 777, in.tokens[in.row_of(b, n_accepted)], in.tokens[in.row_of(b, 4)], 1199, in.text_of(b)[in.round_slots[b].start], 0};
+        in.say(b, n_accepted, last[b]);
+    }
+    return in;
+}
 
 class LogprobsTest : public GpuTest {
   protected:
@@ -136,22 +178,13 @@ class LogprobsTest : public GpuTest {
 
 class Logprobs : public LogprobsTest, public ::testing::WithParamInterface<Variant> {};
 
-// Every kind of row, with every number of best tokens.
 TEST_P(Logprobs, agree_with_the_reference) {
-    for (uint32_t vocab : {3u, 7u, 33u, 1023u, 1024u, 1025u, 5000u, 128256u}) {
-        if (GetParam() != Variant::native && vocab > 5000) continue;
+    for (uint32_t vocab : {3u, 7u, 33u, 1023u, 1024u, 1025u, 5000u, 40000u, 128256u}) { // a lane has several chunks of the last two
+        if (GetParam() != Variant::native && vocab > 40000) continue;
         SCOPED_TRACE("vocab " + std::to_string(vocab));
-        constexpr uint32_t kCount = std::size(kKinds);
-        Batch in(kCount, vocab, 0);
-        for (uint32_t b = 0; b < kCount; ++b) {
-            const uint32_t n_best = std::vector<uint32_t>{20, 1, 5, 0}[(b + vocab) % 4];
-            in.fill(b, 3, 1 + n_best, b);
-            in.say(b, 0, (b * 37 + 11) % vocab);
-            const std::vector<float> row = logits_of(b, vocab, vocab + b);
-            in.logits.insert(in.logits.end(), row.begin(), row.end());
-        }
+        const Batch in = hostile_batch(vocab);
         const auto found = tell(kernels(GetParam()), in);
-        for (uint32_t b = 0; b < kCount; ++b) {
+        for (uint32_t b = 0; b < std::size(kKinds); ++b) {
             SCOPED_TRACE(kKinds[b]);
             expect_row(in.row(b), found[b], in.slot_of(b).logprobs - 1, in.text_of(b)[4]);
         }
@@ -176,34 +209,16 @@ TEST_P(Logprobs, give_ties_to_the_lowest_id) {
     for (uint32_t b = 0; b < ties.size(); ++b) expect_row(in.row(b), found[b], gpu::kMaxLogprobs, 17);
 }
 
-// What was said may be seen, drafted, biased, banned, several of these, or none of them: its logit is the one from before all that.
+// Whatever was done to the logit of what was said, it is the one from before.
 TEST_P(Logprobs, are_of_the_logits_before_edits) {
-    constexpr uint32_t kVocab = 1500, kDrafts = 5, kEntries = 9;
-    Batch in(kEntries, kVocab, kDrafts);
-    in.logits = random_floats(uint64_t{in.n_rows()} * kVocab, 5, 4.0f);
-    for (uint32_t b = 0; b < kEntries; ++b) {
-        in.fill(b, 7 * b, b == 8 ? 0 : 3, b);
-        in.slot_of(b).repeat_penalty = b % 2 ? 1.7f : 1.0f;
-        in.slot_of(b).presence_penalty = b % 3 ? 0.9f : 0.0f;
-        std::vector<gpu::TokenBias> list = {{in.text_of(b)[0], -2.0f}}; // no token twice
-        for (const gpu::TokenBias& one : {gpu::TokenBias{1400, 3.0f}, {1401, -INFINITY}})
-            if (one.token != list[0].token) list.push_back(one);
-        for (uint32_t token = 1000; token < 1200; ++token)
-            if (token != list[0].token) list.push_back({token, -0.5f});
-        if (b != 2) in.bias(b, list);
-        if (b == 3) in.round_slots[b].live = 0;
-        if (b == 4) in.round_slots[b].draft_len = 2;
-        const uint32_t n_accepted = std::min(b, in.round_slots[b].draft_len);
-        const uint32_t last[] = {in.text_of(b)[0], 1401, 1400, 777, in.tokens[in.row_of(b, 1)], in.tokens[in.row_of(b, 4)], 1199, in.text_of(b)[in.round_slots[b].start], 0};
-        in.say(b, n_accepted, last[b]);
-    }
+    const Batch in = edited_batch();
     const auto found = tell(kernels(GetParam()), in, true);
-    for (uint32_t b = 0; b < kEntries; ++b)
-        for (uint32_t node = 0; node <= kDrafts; ++node) {
+    for (uint32_t b = 0; b < in.round_slots.size(); ++b)
+        for (uint32_t node = 0; node <= in.draft_len; ++node) {
             SCOPED_TRACE("entry " + std::to_string(b) + ", node " + std::to_string(node));
             const uint32_t r = in.row_of(b, node);
             const bool is_asked = in.slot_of(b).logprobs != 0 && in.round_slots[b].live != 0;
-            if (is_asked && node < in.n_said[b]) {
+            if (in.has_said(b, node)) {
                 expect_row(in.row(r), found[r], 2, in.text_of(b)[in.round_slots[b].start + node + 1]);
                 EXPECT_EQ(std::bit_cast<uint32_t>(found[r].best_logits[2]), kPoison) << "more than was asked";
                 continue;
@@ -239,6 +254,38 @@ TEST_F(LogprobBits, do_not_depend_on_company_or_exchange) {
             const auto found = tell(kernels(), alone, true);
             EXPECT_EQ(std::memcmp(&found[0], &native[in.row_of(b, node)], sizeof found[0]), 0) << "entry " << b << ", node " << node;
         }
+}
+
+// What faults.cmake has of them changes what is told of these rows.
+TEST_F(LogprobBits, planted_faults_are_found_out) {
+    struct Fault {
+        const char* shader;
+        int number;
+        const char* what;
+    };
+    for (const Fault& fault : {Fault{"logprobs_partials", 1, "NaN joins the sums"}, {"logprobs_partials", 2, "equal logits are taken twice"}, {"logprobs_rows", 1, "sums of chunks are not brought to one maximum"},
+                               {"logprobs_rows", 2, "a token gets another's logit"}, {"logprobs_keep", 1, "drafts are not kept"}, {"logprobs_keep", 2, "biased tokens are not kept"},
+                               {"logprobs_chosen", 1, "edited logits are told"}, {"logprobs_chosen", 2, "the token is looked for in the row before"}}) {
+        const std::unique_ptr<KernelLibrary> library = new_library();
+        for (const char* variant : {"", ".subgroup"}) {
+            const std::string stem = std::string(fault.shader) + variant;
+            const auto spirv = test_shader(stem + ".fault" + std::to_string(fault.number));
+            if (!spirv.empty()) library->replace(stem, spirv);
+        }
+        size_t n_wrong = 0;
+        for (const bool edits : {false, true}) {
+            const Batch in = edits ? edited_batch() : hostile_batch(40000);
+            const auto right = tell(kernels(), in, edits), found = tell(*library, in, edits);
+            for (uint32_t b = 0; b < in.round_slots.size(); ++b)
+                for (uint32_t node = 0; node <= in.draft_len; ++node) {
+                    if (!in.has_said(b, node)) continue;
+                    const uint32_t r = in.row_of(b, node), n_best = in.slot_of(b).logprobs - 1;
+                    const TokenLogprobs x = read_logprobs(right[r], n_best), y = read_logprobs(found[r], n_best);
+                    n_wrong += std::memcmp(&x, &y, sizeof x) != 0 ? 1 : 0;
+                }
+        }
+        EXPECT_GT(n_wrong, 0u) << fault.shader << ": " << fault.what;
+    }
 }
 
 } // namespace
