@@ -3,7 +3,7 @@
 # auspex_shader(<variant> SOURCE <file.comp> [OP <Op>] [DEFINES A=1 ...] [UNROLL] [PREBUILT])
 
 # Reductions by shuffles where the subgroup size is known, instead of through shared memory; the same trees.
-foreach(op rmsnorm prenorm attention vocab_partials pick accept_race accept_candidates)
+foreach(op rmsnorm prenorm attention vocab_partials pick accept_race accept_candidates logprobs_partials logprobs_rows)
   auspex_shader(${op}.subgroup SOURCE ${op}.comp DEFINES SUBGROUP=1)
 endforeach()
 

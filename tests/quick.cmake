@@ -5,9 +5,9 @@ set(excerpts
     "accept|Faults.*:Noise.philox*:OneCandidate.*:Coupled.texts*:RulesTest.lenience_of_one*:RulesTest.proposals*"
     "cli|CliRun.TellsAStory*:CliRun.JsonHas*:CliErrors.WordsAndFlags:CliErrors.Numbers:CliErrors.MissingModels:CliChat.OnlyNewTokens*:CliTokenize.*:CliScore.Refusals:CliTerminal.JsonIs*"
     "device|Device*:Adopt*:Memory*:Recording*:VkInjector*:FaultInjection.Nothing*"
-    "kernels|Accept.*:ApplyCommands.*:*Attention.agrees*native*:BestTokens.*:Copy.*:EditLogits.*:*Embed.*:GateUp.*f32*:KernelLibrary*:*Matvec.agrees*native*:Propose.*:Rows.*:ReplayRows.*:TextIndex.*:Tuning.*:Vocab.*native*"
+    "kernels|Accept.*:ApplyCommands.*:*Attention.agrees*native*:BestTokens.*:Copy.*:EditLogits.*:*Embed.*:GateUp.*f32*:KernelLibrary*:*Logprob*:*Matvec.agrees*native*:Propose.*:Rows.*:ReplayRows.*:TextIndex.*:Tuning.*:Vocab.*native*"
     "model|*-Release.*:FormatGoldens.*:*survives_random_damage*:*in_any_chunks*:*company/gqa3_shared:*company/gqa4*:*company/gqa5*"
-    "session|Speculation*:TurnSlices.*:PromptRows*:Trace.*:Plan.*:StopTexts*:*BundledGreedyAlone.*:*Goldens*target_f16:Append.held*:Append.a_conversation*:Lifecycle.*:Score.refusals:Devices.compiling*:BackgroundCompile.an_engine*:BackgroundCompile.two*-TurnSlices.chunks*"
+    "session|Speculation*:TurnSlices.*:PromptRows*:Trace.*:Plan.*:StopTexts*:*BundledGreedyAlone.*:*Goldens*target_f16:Append.held*:Append.a_conversation*:Lifecycle.*:Logprobs.are_given*:Logprobs.end*:Score.refusals:Devices.compiling*:BackgroundCompile.an_engine*:BackgroundCompile.two*-TurnSlices.chunks*"
     "tuning|Tuning.hostile*:Tuning.entries*:Tuning.only*:Tuning.nothing*")
 set(slow_programs "")
 foreach(excerpt IN LISTS excerpts)

@@ -4,10 +4,12 @@
 #include "shared/propose_args.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 namespace auspex {
 
-static_assert(gpu::kMaxDraftLen == kMaxDraft && gpu::kMaxPath == kMaxDraft + 1);
+static_assert(gpu::kMaxDraftLen == kMaxDraft && gpu::kMaxPath == kMaxDraft + 1 && gpu::kMaxLogprobs == kMostLogprobs);
 static_assert(gpu::kForetoldNothing == static_cast<uint32_t>(Foretold::nothing) && gpu::kForetoldRight == static_cast<uint32_t>(Foretold::right));
 static_assert(gpu::kAcceptCoupled == static_cast<uint32_t>(AcceptanceRule::coupled) && gpu::kAcceptSimulated == static_cast<uint32_t>(AcceptanceRule::simulated));
 
@@ -36,6 +38,14 @@ void record_acceptance(Recorder& to, const RoundPass& round) {
                    .history_stride = b.history_stride,
                    .races = form.logits_use == LogitsUse::all,
                    .index_words = form.searches ? gpu::index_words_for(b.history_stride) : 0});
+    if (!form.logprobs) return;
+    to.cmd.barrier();
+    record_logprobs_chosen(to, round.logprob_buffers(),
+                           {.batch = form.batch,
+                            .draft_len = form.draft_len,
+                            .vocab = round.models.target.config().vocab_size,
+                            .history_stride = b.history_stride,
+                            .edited = form.edits_logits});
 }
 
 Outcome read_outcome(const gpu::RoundRecord& record) {
@@ -54,6 +64,19 @@ Outcome read_outcome(const gpu::RoundRecord& record) {
     outcome.n_tokens = std::min(record.n_tokens, outcome.accepted_len + 1);
     std::copy_n(record.tokens, outcome.n_tokens, outcome.tokens.begin());
     return outcome;
+}
+
+TokenLogprobs read_logprobs(const gpu::LogprobRow& row, uint32_t n_best) {
+    const bool has_distribution = std::isfinite(row.max) && row.max > std::numeric_limits<float>::lowest();
+    const double log_sum = std::log(static_cast<double>(row.sum)), largest = row.max;
+    auto logprob_of = [&](uint32_t id, float logit) -> TokenLogprob {
+        if (!has_distribution) return {id, std::numeric_limits<float>::quiet_NaN()};
+        const double logprob = static_cast<double>(logit) - largest - log_sum;
+        return {id, logprob < std::numeric_limits<float>::lowest() ? -std::numeric_limits<float>::infinity() : static_cast<float>(logprob)};
+    };
+    TokenLogprobs read = {.token = logprob_of(row.token, row.logit)};
+    for (uint32_t i = 0; i < n_best && row.best_ids[i] != gpu::kNoToken; ++i) read.best[read.n_best++] = logprob_of(row.best_ids[i], row.best_logits[i]);
+    return read;
 }
 
 } // namespace auspex

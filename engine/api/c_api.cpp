@@ -11,6 +11,7 @@ using namespace auspex;
 
 namespace {
 
+static_assert(AUSPEX_MAX_LOGPROBS == kMostLogprobs);
 static_assert(AUSPEX_DRAFTER_AUTO == static_cast<int>(DrafterChoice::automatic) && AUSPEX_DRAFTER_HOST == static_cast<int>(DrafterChoice::host) &&
               AUSPEX_DRAFTER_SELF == static_cast<int>(DrafterChoice::self));
 
@@ -34,6 +35,8 @@ auspex_status make_request(const Engine& engine, const auspex_sequence_desc* des
     request.ngram_max = d.ngram_max;
     request.ignore_eos = d.ignore_eos != 0;
     request.priority = d.priority;
+    request.with_logprobs = d.with_logprobs;
+    request.n_logprobs = d.n_logprobs;
     request.sampling = {.temperature = d.temperature,
                         .seed = d.seed,
                         .repeat_penalty = d.repeat_penalty,
@@ -337,6 +340,22 @@ auspex_status auspex_sequence_read_tokens(auspex_engine* engine, auspex_sequence
             tokens[i] = {token.id, static_cast<auspex_token_origin>(token.origin), token.text_bytes};
         }
         live->output.erase(live->output.begin(), live->output.begin() + static_cast<std::ptrdiff_t>(*count));
+        return AUSPEX_OK;
+    });
+}
+
+auspex_status auspex_sequence_read_logprobs(auspex_engine* engine, auspex_sequence sequence, auspex_token_logprobs* logprobs, size_t capacity, size_t* count) {
+    return guard([&] {
+        LiveSequence* live = find(engine, sequence);
+        if (!live || !count || (!logprobs && capacity > 0)) return refuse(engine, kNoSequence);
+        auto to_c = [](const TokenLogprob& one) { return auspex_token_logprob{one.id, one.logprob}; };
+        *count = std::min(capacity, live->logprobs.size());
+        for (size_t i = 0; i < *count; ++i) {
+            const TokenLogprobs& of = live->logprobs[i];
+            logprobs[i] = {to_c(of.token), of.n_best, {}};
+            std::transform(of.best.begin(), of.best.end(), logprobs[i].best, to_c);
+        }
+        live->logprobs.erase(live->logprobs.begin(), live->logprobs.begin() + static_cast<std::ptrdiff_t>(*count));
         return AUSPEX_OK;
     });
 }

@@ -3,6 +3,7 @@
 
 #include "kernels/truncate.h"
 #include "shared/accept_args.h"
+#include "shared/logprobs_args.h"
 #include "shared/round_rows.h"
 #include "shared/rows_args.h"
 #include "shared/vocab_args.h"
@@ -42,6 +43,8 @@ Result<RoundBuffers> RoundBuffers::create(MemoryPool& memory, Uploader& uploader
     AUSPEX_TRY(make(b.draft_choices, draft_rows * sizeof(gpu::VocabChoice)));
     AUSPEX_TRY(make(b.plans, max_batch * sizeof(gpu::AcceptPlan)));
     AUSPEX_TRY(make(b.race_partials, max_batch * chunks * sizeof(gpu::RacePartial)));
+    AUSPEX_TRY(make(b.logprob_partials, target_rows * chunks * sizeof(gpu::LogprobPartial)));
+    AUSPEX_TRY(make(b.kept_logits, target_rows * gpu::kept_words_of(history_stride) * 4));
     return b;
 }
 

@@ -25,6 +25,8 @@ struct RoundBuffers {
     Buffer draft_choices;   // (batch, draft_len) VocabChoice
     Buffer plans;           // (batch) AcceptPlan
     Buffer race_partials;   // (batch, vocab chunks) RacePartial
+    Buffer logprob_partials; // (batch · nodes, vocab chunks) LogprobPartial
+    Buffer kept_logits;     // (batch · nodes, kept_words_of(history_stride)) f32: the target's that edit_logits may have changed
     uint32_t history_stride = 0;
     uint32_t max_batch = 0, max_draft_len = 0;
 

@@ -40,4 +40,17 @@ BufferView RoundPass::record_transforms(Recorder& to, BufferView logits, const V
     return auspex::record_transforms(to, logits, with, shape, {form.edits_logits, form.truncation, b.history_stride});
 }
 
+LogprobBuffers RoundPass::logprob_buffers() const {
+    const RoundBuffers& b = buffers;
+    return {.logits = b.target_logits.view(),
+            .state = b.state.view(),
+            .history = b.history.view(),
+            .target_rows = b.target_rows.view(),
+            .round_slots = b.round_slots.view(),
+            .biases = b.biases.view(),
+            .partials = b.logprob_partials.view(),
+            .kept = b.kept_logits.view(),
+            .logprobs = turn.logprobs.view()};
+}
+
 } // namespace auspex

@@ -1,6 +1,7 @@
 // One round as it is recorded: what all of its stages work on.
 #pragma once
 
+#include "kernels/logprobs.h"
 #include "kernels/transforms.h"
 #include "model/llama_forward.h"
 #include "round_state/round_buffers.h"
@@ -31,11 +32,13 @@ struct RoundForm {
     uint32_t batch = 1;     // entries
     bool model_drafts = false; // there are draft passes, for slots whose drafter has passes
     bool searches = false;     // afterwards, slots that ask for it get the next round's drafts from their history
-    LogitsUse logits_use = LogitsUse::all; // by any slot; unless it is all, logits are not kept
+    LogitsUse logits_use = LogitsUse::all; // by any slot; unless it is all, the draft's logits are not kept, nor the target's but for logprobs
+    bool logprobs = false;     // of what slots say, for slots that ask for them
     bool edits_logits = false; // penalties and biases, for slots that ask for them
     Truncation truncation = {}; // top_k, top_p, min_p, for slots that ask for them
 
     uint32_t n_nodes() const { return gpu::nodes_of(draft_len); } // rows of an entry in the target's pass
+    bool keeps_target_logits() const { return logits_use == LogitsUse::all || logprobs; }
     auto operator<=>(const RoundForm&) const = default;
 };
 
@@ -58,6 +61,7 @@ struct RoundPass {
     BufferView draft_rows(uint32_t node) const;
     // Penalties, biases and cuts as the form asks for them. The cuts to give to the reductions, or none.
     BufferView record_transforms(Recorder& to, BufferView logits, const VocabShape& shape) const;
+    LogprobBuffers logprob_buffers() const;
 };
 
 } // namespace auspex

@@ -22,6 +22,7 @@ Result<TurnBuffers> TurnBuffers::create(MemoryPool& memory, const Sizes& sizes) 
     AUSPEX_TRY(make(turn.commands, sizes.max_commands * sizeof(gpu::SlotCommand), MemoryUse::upload));
     AUSPEX_TRY(make(turn.list, sizes.max_list * sizeof(ReplayRow), MemoryUse::upload));
     AUSPEX_TRY(make(turn.records, sizes.max_batch * sizeof(gpu::RoundRecord), MemoryUse::readback));
+    AUSPEX_TRY(make(turn.logprobs, uint64_t{sizes.max_batch} * sizes.max_nodes * sizeof(gpu::LogprobRow), MemoryUse::readback));
     AUSPEX_TRY(make(turn.times, sizes.times_bytes, MemoryUse::readback));
     return turn;
 }
@@ -45,6 +46,12 @@ void TurnBuffers::write_list(std::span<const ReplayRow> rows, uint32_t n) {
 std::vector<gpu::RoundRecord> TurnBuffers::read_records(size_t n) const {
     std::vector<gpu::RoundRecord> read(n);
     if (n > 0) std::memcpy(read.data(), records.mapped(), n * sizeof read[0]);
+    return read;
+}
+
+std::vector<gpu::LogprobRow> TurnBuffers::read_logprobs(size_t n_rows) const {
+    std::vector<gpu::LogprobRow> read(n_rows);
+    if (n_rows > 0) std::memcpy(read.data(), logprobs.mapped(), n_rows * sizeof read[0]);
     return read;
 }
 

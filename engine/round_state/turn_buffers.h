@@ -2,7 +2,7 @@
 #pragma once
 
 #include "device/buffer.h"
-#include "shared/slot_state.h"
+#include "shared/logprobs_args.h"
 
 #include <span>
 #include <vector>
@@ -21,12 +21,14 @@ struct TurnBuffers {
     Buffer commands; // (max_commands) SlotCommand
     Buffer list;     // (max_list) ReplayRow
     Buffer records;  // (max_batch) RoundRecord
+    Buffer logprobs; // (max_batch, nodes) LogprobRow
     Buffer times;    // (most regions of a turn, 2) uint64: begin and end tick, where Tuning::copies_times; else empty
     uint32_t max_commands = 0;
 
     struct Sizes {
         uint32_t max_commands, max_list;
         uint32_t max_batch = 0;   // 0: no rounds
+        uint32_t max_nodes = 0;   // of rounds, rows of an entry in the target's pass
         uint64_t times_bytes = 0; // 0: none
     };
     static Result<TurnBuffers> create(MemoryPool& memory, const Sizes& sizes);
@@ -36,6 +38,7 @@ struct TurnBuffers {
     void write_batch(std::span<const uint32_t> slots, uint32_t n);
     void write_list(std::span<const ReplayRow> rows, uint32_t n);
     std::vector<gpu::RoundRecord> read_records(size_t n) const;
+    std::vector<gpu::LogprobRow> read_logprobs(size_t n_rows) const;
 };
 
 } // namespace auspex

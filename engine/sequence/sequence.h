@@ -61,6 +61,19 @@ struct SamplingParams {
     bool truncates() const { return temperature > 0 && (top_k > 0 || top_p < 1 || min_p > 0); }
 };
 
+// What was asked of the target's distributions besides tokens.
+constexpr uint32_t kMostLogprobs = 20; // best tokens of a row
+struct TokenLogprob {
+    uint32_t id;
+    float logprob; // natural logarithm
+};
+// Of one generated token: of the target's logits before penalties, biases, truncation and temperature.
+struct TokenLogprobs {
+    TokenLogprob token;
+    uint32_t n_best = 0;
+    std::array<TokenLogprob, kMostLogprobs> best = {}; // the most probable first, ties by lowest id
+};
+
 enum class StopReason : uint32_t { none = 0, eos = 1, length = 2, context = 3, cancelled = 4, text = 5 };
 enum class TokenOrigin : uint32_t { plain = 0, accepted = 1, correction = 2, bonus = 3 };
 

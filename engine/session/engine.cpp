@@ -205,7 +205,7 @@ Result<MemoryPlan> Engine::build(const EngineDesc& desc, const OpenedModels& mod
     uint64_t row_bytes = LlamaModel::activation_bytes_per_row(target, tuning(), max_context_);
     if (models.draft) row_bytes = std::max(row_bytes, LlamaModel::activation_bytes_per_row(models.draft->config(), tuning(), draft_context));
     row_bytes = std::max(row_bytes, truncate_words(target.vocab_size) * 4);
-    uint32_t batch = choose_batch(device_->caps, target, max_sequences_, max_draft_len_, row_bytes);
+    uint32_t batch = choose_batch(device_->caps, target, max_sequences_, max_draft_len_, std::max(row_bytes, uint64_t{gpu::kept_words_of(max_context_)} * 4));
     const uint32_t replay_rows = desc.max_replay_rows ? desc.max_replay_rows : choose_replay_rows(device_->caps, tuning(), row_bytes);
     AUSPEX_TRY(load_model(desc, *models.target, *uploader, max_context_, std::max(batch * (max_draft_len_ + 1), replay_rows), {0.0f, target_part}, target_));
     if (desc.self_draft != SelfDraft::none) AUSPEX_TRY(load_copy(desc, *models.draft, *uploader, {target_part, 1.0f}));

@@ -76,7 +76,7 @@ uint32_t LiveSequence::lag_rows(uint32_t draft_context) const {
     return least_len > draft_rows + 1 || row_of_prompt ? least_len - draft_rows : 0;
 }
 
-void LiveSequence::apply(Outcome outcome, uint64_t time_ns) {
+void LiveSequence::apply(Outcome outcome, uint64_t time_ns, std::span<const TokenLogprobs> of_tokens) {
     if (first_token_ns == 0) first_token_ns = time_ns;
     last_token_ns = time_ns;
     for (uint32_t i = 0; i < outcome.n_tokens; ++i) {
@@ -91,6 +91,7 @@ void LiveSequence::apply(Outcome outcome, uint64_t time_ns) {
         }
         tokens.push_back(token);
         output.push_back({token, outcome.origin(i), static_cast<uint32_t>(n_decided)});
+        if (i < of_tokens.size()) logprobs.push_back(of_tokens[i]);
         text.append(undecided, 0, n_decided);
         undecided.erase(0, n_decided);
     }

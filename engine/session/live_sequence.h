@@ -72,6 +72,7 @@ struct LiveSequence {
 
     std::optional<TextStream> stream; // none: the engine has no tokenizer
     std::deque<OutputToken> output;
+    std::deque<TokenLogprobs> logprobs; // in step with it, of parts that ask for them
     std::string text;
     std::string undecided; // after `text`: may turn out to be the beginning of a stop text
     SequenceStats stats;
@@ -103,8 +104,8 @@ struct LiveSequence {
     bool may_use_model() const { return request.may_use_model() && !drafts_are_off; }
     bool names_model() const { return request.names_model() && !drafts_are_off; }
 
-    // A round's tokens become known; text and statistics follow.
-    void apply(Outcome outcome, uint64_t time_ns);
+    // A round's tokens become known; text and statistics follow. of_tokens: log-probabilities of each of them, where they were asked for.
+    void apply(Outcome outcome, uint64_t time_ns, std::span<const TokenLogprobs> of_tokens = {});
     // Nothing follows what was generated: an unfinished character ends, and the beginning of a stop text was none.
     void end_text();
     // It lost its slot, and all rows with it: they are to be read again, each by the path that it took. Rounds under way say nothing.

@@ -29,7 +29,8 @@ class Outcomes {
   private:
     void take_round(const Turn& turn, const TurnBuffers& buffers, uint64_t last_turn);
     void sum_times(const Turn& turn);
-    void advance(LiveSequence& sequence, const Turn& turn, const TurnEntry& entry, const gpu::RoundRecord& record, uint64_t last_turn);
+    void advance(LiveSequence& sequence, const Turn& turn, const TurnEntry& entry, const gpu::RoundRecord& record, std::span<const gpu::LogprobRow> rows,
+                 uint64_t last_turn); // rows: of the entry; none in rounds without log-probabilities
 
     Admission* admission_;
     Slots* slots_;

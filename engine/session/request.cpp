@@ -73,6 +73,11 @@ Status RequestChecks::check(SequenceRequest& request) const {
         return {Code::invalid_argument, "ngram_max is " + std::to_string(request.ngram_max) + ", expected 2 to " + std::to_string(gpu::kMaxPath)};
     if (request.priority < -kMostPriority || request.priority > kMostPriority)
         return {Code::invalid_argument, "priority is " + std::to_string(request.priority) + ", expected -" + std::to_string(kMostPriority) + " to " + std::to_string(kMostPriority)};
+    if (request.with_logprobs > 1) return {Code::invalid_argument, "with_logprobs is " + std::to_string(request.with_logprobs) + ", expected 0 or 1"};
+    if (request.n_logprobs > kMostLogprobs)
+        return {Code::invalid_argument, "n_logprobs is " + std::to_string(request.n_logprobs) + ", expected at most " + std::to_string(kMostLogprobs)};
+    if (request.n_logprobs > 0 && request.with_logprobs == 0)
+        return {Code::invalid_argument, "n_logprobs is " + std::to_string(request.n_logprobs) + " and with_logprobs 0, expected with_logprobs to be 1"};
     if (std::any_of(request.stop_texts.begin(), request.stop_texts.end(), [](const std::string& text) { return text.empty(); }))
         return {Code::invalid_argument, "a stop text is empty, expected at least one byte"};
     if (!request.stop_texts.empty() && !limits_.has_tokenizer) return no_tokenizer();

@@ -28,6 +28,8 @@ struct SequenceRequest {
     HostDrafter host_drafter = {}; // of drafters that ask the host
     std::vector<std::string> stop_texts = {}; // each ends the answer and is no part of it
     int32_t priority = 0; // lower is let in first; of forks and appended parts it counts as of any
+    uint32_t with_logprobs = 0;   // 1: log-probabilities of what is generated are wanted,
+    uint32_t n_logprobs = 0;      // and of so many of the most probable tokens each time
 
     const Drafters* drafters = &Drafters::built_in(); // the engine's
 

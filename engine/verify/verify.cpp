@@ -18,12 +18,13 @@ void record_verify(Recorder& to, const RoundPass& round) {
     target.record_layers(to, pass, 0, target.config().n_layers);
     if (pass.slice_layers > 0) to.cmd.cut();
     const BufferView logits = b.target_logits.view(), choices = b.target_choices.view();
-    if (round.form.logits_use != LogitsUse::all) {
+    if (!round.form.keeps_target_logits()) {
         const uint32_t n_bests = target.record_best_head(to, {logits, b.state.view(), round.form.logits_use == LogitsUse::largest_key}, shape);
         record_pick_best(to, logits, choices, shape.n_rows, n_bests);
         return to.cmd.barrier();
     }
     target.record_head(to, logits, shape);
+    if (round.form.logprobs) record_logprob_rows(to, round.logprob_buffers(), shape, round.form.edits_logits, b.history_stride);
     shape.cuts = round.record_transforms(to, logits, shape);
     record_vocab_partials(to, logits, b.state.view(), b.partials.view(), shape);
     to.cmd.barrier();

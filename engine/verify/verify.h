@@ -5,8 +5,8 @@
 
 namespace auspex {
 
-// The target pass over all nodes with head, transforms and reduction. Where the form's logits_use is not all, no logits are kept or
-// transformed. In a sliced round the head has a segment of its own.
+// The target pass over all nodes with head, transforms and reduction, and what log-probabilities take of the logits before the transforms.
+// Where the form keeps no logits of the target, none are transformed. In a sliced round the head has a segment of its own.
 void record_verify(Recorder& to, const RoundPass& round);
 
 } // namespace auspex

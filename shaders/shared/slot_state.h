@@ -66,10 +66,11 @@ struct SlotState {
     uint match_len;          // tokens of context that `proposed` was found by
     uint n_proposed;
     uint proposed[kMaxPath]; // drafts of the next round, of drafters without passes
+    uint logprobs;           // 0: nobody asks for log-probabilities; else 1 + how many best tokens of each row
     uint n_stop;
     uint stop_ids[kMaxStopIds];
 };
-SHARED_CONST uint kSlotStateWords = 61u;
+SHARED_CONST uint kSlotStateWords = 62u;
 
 // One word of GPU memory that the host wants changed before the next rows are made.
 SHARED_CONST uint kCommandState = 0u;      // SlotState of `slot`, word `index`

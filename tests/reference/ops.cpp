@@ -92,6 +92,25 @@ Vector softmax(std::span<const double> logits, double temperature) {
     return p;
 }
 
+Vector log_softmax(std::span<const double> logits) {
+    Vector p(logits.size(), NAN);
+    double most = -INFINITY, sum = 0;
+    for (double z : logits)
+        if (z > most) most = z;
+    if (!std::isfinite(most)) return p;
+    for (double z : logits) sum += std::isnan(z) ? 0 : std::exp(z - most);
+    for (size_t i = 0; i < logits.size(); ++i) p[i] = logits[i] - most - std::log(sum);
+    return p;
+}
+
+std::vector<uint32_t> largest(std::span<const double> values, size_t n) {
+    std::vector<uint32_t> order(values.size());
+    for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return values[a] > values[b] || (std::isnan(values[b]) && !std::isnan(values[a])); });
+    order.resize(std::min(n, order.size()));
+    return order;
+}
+
 uint32_t argmax(std::span<const double> values) {
     return static_cast<uint32_t>(std::max_element(values.begin(), values.end()) - values.begin());
 }

@@ -38,6 +38,13 @@ Vector swiglu(const Vector& gate, const Vector& up);
 // exp(logit / temperature) normalised; temperature > 0. Logits of -inf have probability zero.
 Vector softmax(std::span<const double> logits, double temperature = 1.0);
 
+// The natural logarithm of softmax at temperature 1. A logit that is NaN has no part in the sum, and NaN for an answer; without a largest
+// one that is finite all answers are NaN.
+Vector log_softmax(std::span<const double> logits);
+
+// The n largest values by index, or all: the largest first, equal ones by lowest index, NaN last.
+std::vector<uint32_t> largest(std::span<const double> values, size_t n);
+
 // Lowest index of the largest value.
 uint32_t argmax(std::span<const double> values);
 

@@ -105,19 +105,23 @@ struct Job {
     HostDrafter host_drafter = {};
     AcceptanceRule acceptance = AcceptanceRule::rejection;
     uint32_t ngram_max = 4;
+    bool with_logprobs = false;
+    uint32_t n_logprobs = 0;
+    std::vector<std::string> stop_texts = {};
 
     SequenceRequest request() const {
         SamplingParams sampling = transforms;
         sampling.temperature = temperature;
         sampling.seed = seed;
         if (acceptance != AcceptanceRule::rejection) sampling.acceptance = acceptance;
-        return {prompt, max_tokens, sampling, draft_len, ignore_eos, drafter, ngram_max, host_drafter};
+        return {prompt, max_tokens, sampling, draft_len, ignore_eos, drafter, ngram_max, host_drafter, stop_texts, with_logprobs ? 1u : 0u, n_logprobs};
     }
 };
 
 struct Answer {
     std::vector<uint32_t> tokens; // generated
     std::vector<TokenOrigin> origins;
+    std::vector<TokenLogprobs> logprobs;
     StopReason stop = StopReason::none;
     SequenceStats stats;
     uint32_t n_of(TokenOrigin origin) const {
@@ -150,6 +154,7 @@ inline Answer answer_of(Engine& engine, uint64_t id) {
         answer.tokens.push_back(token.id);
         answer.origins.push_back(token.origin);
     }
+    answer.logprobs.assign(sequence->logprobs.begin(), sequence->logprobs.end());
     answer.stop = sequence->stop;
     answer.stats = sequence->stats;
     EXPECT_TRUE(std::equal(answer.tokens.begin(), answer.tokens.end(), sequence->tokens.begin() + sequence->prompt_n,

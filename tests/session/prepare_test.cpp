@@ -71,6 +71,8 @@ const PrepareCase kCases[] = {
                     .transforms = {.repeat_penalty = 1.1f, .top_k = 20, .top_p = 0.9f, .min_p = 0.01f, .biases = {{3, 1.0f}}}}},
     {"top_p_coupled", {.draft_len = kMaxDraft, .temperature = 0.8f, .transforms = {.top_p = 0.9f}, .drafter = DrafterChoice::hybrid, .acceptance = AcceptanceRule::coupled}},
     {"coupled", {.draft_len = kMaxDraft, .temperature = 0.8f, .acceptance = AcceptanceRule::coupled}},
+    {"logprobs", {.draft_len = kMaxDraft, .with_logprobs = true, .n_logprobs = 3}},
+    {"logprobs_of_everything", {.draft_len = kMaxDraft, .temperature = 0.8f, .transforms = {.repeat_penalty = 1.1f, .top_p = 0.9f}, .with_logprobs = true}},
     {"ngram", {.draft_len = kMaxDraft, .drafter = DrafterChoice::ngram}},
     {"lookup_with_penalties", {.draft_len = kMaxDraft, .transforms = {.presence_penalty = 0.3f}, .drafter = DrafterChoice::lookup}, false},
     {"host", {.draft_len = kMaxDraft, .drafter = DrafterChoice::host,

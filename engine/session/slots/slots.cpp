@@ -147,6 +147,7 @@ gpu::SlotState Slots::state_of(const LiveSequence& sequence) const {
     state.match_len = sequence.match_len;
     state.n_proposed = static_cast<uint32_t>(sequence.proposed.size());
     std::copy(sequence.proposed.begin(), sequence.proposed.end(), state.proposed);
+    state.logprobs = request.with_logprobs != 0 ? 1 + request.n_logprobs : 0;
     state.n_stop = request.ignore_eos ? 0 : static_cast<uint32_t>(limits_.stop_ids.size());
     for (uint32_t i = 0; i < state.n_stop; ++i) state.stop_ids[i] = limits_.stop_ids[i];
     return state;

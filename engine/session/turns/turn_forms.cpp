@@ -11,6 +11,7 @@ void add_to_round(RoundForm& form, const SequenceRequest& request) {
     const SamplingParams& sampling = request.sampling;
     form.searches |= request.searches();
     form.edits_logits |= sampling.edits_logits();
+    form.logprobs |= request.with_logprobs != 0;
     form.logits_use = std::max(form.logits_use, sampling.logits_use());
     form.truncation.top_k |= sampling.truncates() && sampling.top_k > 0;
     form.truncation.top_p |= sampling.truncates() && sampling.top_p < 1;
@@ -20,6 +21,7 @@ void add_to_round(RoundForm& form, const SequenceRequest& request) {
 void join_sampling(RoundForm& form, const RoundForm& other) {
     form.searches |= other.searches;
     form.edits_logits |= other.edits_logits;
+    form.logprobs |= other.logprobs;
     form.logits_use = std::max(form.logits_use, other.logits_use);
     form.truncation.top_k |= other.truncation.top_k;
     form.truncation.top_p |= other.truncation.top_p;

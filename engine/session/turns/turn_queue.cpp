@@ -19,7 +19,8 @@ Result<std::unique_ptr<TurnQueue>> TurnQueue::create(Device& device, MemoryPool&
     for (uint32_t parity = 0; parity < 2; ++parity) {
         const uint64_t times_bytes = kernels.tuning().copies_times ? Recording::times_bytes(queue->most_regions(gpu::kMaxDraftLen, true)) : 0;
         AUSPEX_TRY_SET(queue->turn_buffers_[parity],
-                       TurnBuffers::create(memory, {.max_commands = sizes.max_commands, .max_list = sizes.max_replay_rows, .max_batch = sizes.max_batch, .times_bytes = times_bytes}));
+                       TurnBuffers::create(memory, {.max_commands = sizes.max_commands, .max_list = sizes.max_replay_rows, .max_batch = sizes.max_batch,
+                                                    .max_nodes = gpu::nodes_of(buffers.max_draft_len), .times_bytes = times_bytes}));
         VkFenceCreateInfo info = {VK_STRUCTURE_TYPE_FENCE_CREATE_INFO, nullptr, 0};
         AUSPEX_VK_MAKE(device, queue->fences_[parity], CreateFence(device.handle, &info, nullptr, &queue->fences_[parity]));
     }
