@@ -308,6 +308,8 @@ TEST(OpenAiRequest, Messages) {
             "messages[0].content[1].text");
     refused(R"([{"role":"assistant","content":"x","tool_calls":[]}])", "messages[0].tool_calls");
     EXPECT_EQ(error_of(R"({"prompt":"x"})", Endpoint::chat)["param"], "messages");
+    const Json tool = error_of(R"({"messages":[{"role":"tool","content":"x"}]})", Endpoint::chat);
+    EXPECT_EQ(tool["code"], "unsupported") << "known, and not taken yet: " << tool;
 }
 
 TEST(OpenAiRequest, DescribesChoices) {

@@ -43,7 +43,7 @@ class Batch {
     // Jobs run until one has to wait for slots, there are no more, or a signal came: then only what has begun goes on.
     void begin_jobs(std::unique_ptr<Job>& waiting) {
         while (true) {
-            if (!waiting && !interrupted()) waiting = next_job();
+            if (!waiting) waiting = next_job();
             if (!waiting || (interrupted() && waiting->n_begun == 0)) return;
             try {
                 if (!answering_->begin(*waiting)) return;
