@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 
 namespace auspex::cli {
 
@@ -23,9 +22,10 @@ InputLines::InputLines(std::string flag, std::string path, size_t max_bytes)
     if (is_folder(path)) throw Failure(kExitFile, name_ + ": expected a file, found a folder");
     file_.reset(open_to_read(path));
     if (!file_) throw Failure(kExitFile, name_ + ": " + std::strerror(errno));
-    std::error_code unknown;
-    const auto size = std::filesystem::file_size(std::filesystem::u8path(path), unknown);
-    size_ = unknown ? 0 : size;
+    if (std::fseek(file_.get(), 0, SEEK_END) != 0) return; // a pipe
+    const long size = std::ftell(file_.get());
+    size_ = size > 0 ? static_cast<uint64_t>(size) : 0;
+    std::rewind(file_.get());
 }
 
 bool InputLines::next() {
