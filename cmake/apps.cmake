@@ -16,7 +16,7 @@ elseif(NOT IS_DIRECTORY ${pair_parent}/pair)
     file(CREATE_LINK ${pair_link} ${pair_parent}/pair SYMBOLIC)
 endif()
 
-file(GLOB_RECURSE cli_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/apps/cli/*.cpp)
+file(GLOB_RECURSE cli_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/apps/cli/*.cpp ${PROJECT_SOURCE_DIR}/apps/openai/*.cpp)
 if(NOT cli_sources)
     return()
 endif()

@@ -72,12 +72,15 @@ struct Parsed {
     QuantizeOptions quantize;
     SelftestOptions selftest;
     TuneOptions tune;
+    BatchOptions batch;
 };
 
 void declare_commands(CLI::App& root, Parsed& parsed) {
     Shared& shared = parsed.shared;
     declare_run(*root.add_subcommand("run", "Complete a prompt; without any flag, tell a story with and without drafts"), parsed.run, shared);
     declare_chat(*root.add_subcommand("chat", "Talk with a model"), parsed.chat, shared);
+    declare_batch(*root.add_subcommand("batch", "Answer a file of requests, many at once; goes on where it was stopped"),
+                  parsed.batch, shared);
     declare_bench(*root.add_subcommand("bench", "Compare speculative with plain decoding"), parsed.bench, shared);
     declare_info(*root.add_subcommand("info", "List the devices, describe a model"), parsed.info, shared);
     declare_tokenize(*root.add_subcommand("tokenize", "Text to token ids and back"), parsed.tokenize, shared);
@@ -100,6 +103,7 @@ Command chosen_command(const CLI::App& root, Parsed& parsed) {
     const std::string name = chosen.empty() ? "" : chosen.front()->get_name();
     if (name == "run") return completed(parsed.run, shared, GivenFlags(*chosen.front()));
     if (name == "chat") return completed(parsed.chat, shared);
+    if (name == "batch") return completed(parsed.batch, shared);
     if (name == "bench") return completed(parsed.bench, shared, GivenFlags(*chosen.front()));
     if (name == "info") return completed(parsed.info, shared);
     if (name == "tokenize") return completed(parsed.tokenize, shared);

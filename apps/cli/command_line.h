@@ -1,6 +1,7 @@
 // All commands: a command line becomes the options of one of them.
 #pragma once
 
+#include "cli/batch/options.h"
 #include "cli/bench/options.h"
 #include "cli/chat/options.h"
 #include "cli/info/options.h"
@@ -23,7 +24,7 @@ struct Notice {
 };
 
 using Command = std::variant<Notice, RunOptions, ChatOptions, InfoOptions, BenchOptions, TokenizeOptions, ScoreOptions,
-                             QuantizeOptions, SelftestOptions, TuneOptions>;
+                             QuantizeOptions, SelftestOptions, TuneOptions, BatchOptions>;
 
 // arguments[0] is the program. Throws Failure(kExitUsage).
 Command parse_command_line(std::vector<std::string> arguments);

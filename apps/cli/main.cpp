@@ -27,6 +27,7 @@ int run_command(const Command& command) {
         int operator()(const Notice& notice) const { return print_notice(notice); }
         int operator()(const RunOptions& options) const { return run(options); }
         int operator()(const ChatOptions& options) const { return chat(options); }
+        int operator()(const BatchOptions& options) const { return batch(options); }
         int operator()(const BenchOptions& options) const { return bench(options); }
         int operator()(const InfoOptions& options) const { return info(options); }
         int operator()(const TokenizeOptions& options) const { return tokenize(options); }

@@ -150,6 +150,9 @@ auspex_status auspex_chat_turn_init(auspex_chat_turn* turn, size_t size) {
         value.first = 1;
     });
 }
+auspex_status auspex_chat_options_init(auspex_chat_options* options, size_t size) {
+    return init_struct(options, size, AUSPEX_TYPE_CHAT_OPTIONS);
+}
 auspex_status auspex_sequence_stats_init(auspex_sequence_stats* stats, size_t size) {
     return init_struct(stats, size, AUSPEX_TYPE_SEQUENCE_STATS);
 }
@@ -263,6 +266,27 @@ auspex_status auspex_engine_encode_chat(auspex_engine* engine, const auspex_chat
         ChatRequest request;
         if (const char* why = read_chat_turn(turn, request)) return refuse(engine, why);
         auto ids = engine->engine->encode_chat(std::move(request));
+        if (!ids.ok()) return to_public(ids.status(), engine->engine->log());
+        return give(ids.value(), tokens, capacity, count);
+    });
+}
+
+auspex_status auspex_engine_encode_messages(auspex_engine* engine, const auspex_chat_message* messages, size_t message_count,
+                                            const auspex_chat_options* options, uint32_t* tokens, size_t capacity, size_t* count) {
+    return guard([&] {
+        if (!engine || !count || (!messages && message_count > 0) || (!tokens && capacity > 0)) return refuse(engine, kNoPointer);
+        auspex_chat_options o;
+        auspex_chat_options_init(&o, sizeof o);
+        if (options && !read_struct(options, AUSPEX_TYPE_CHAT_OPTIONS, o)) return refuse(engine, kNoStruct);
+        MessagesRequest request;
+        for (size_t i = 0; i < message_count; ++i) {
+            const auspex_chat_message& message = messages[i];
+            if (!message.role || (!message.content && message.content_bytes > 0)) return refuse(engine, kNoPointer);
+            request.messages.push_back({message.role, message.content ? std::string(message.content, message.content_bytes) : std::string()});
+        }
+        if (o.template_name) request.layout = o.template_name;
+        if (o.date) request.date = o.date;
+        auto ids = engine->engine->encode_messages(std::move(request));
         if (!ids.ok()) return to_public(ids.status(), engine->engine->log());
         return give(ids.value(), tokens, capacity, count);
     });

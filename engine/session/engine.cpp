@@ -290,6 +290,11 @@ Result<std::vector<uint32_t>> Engine::encode_chat(ChatRequest request) const {
     return auspex::encode_chat(*tokenizer_, target_name_, std::move(request));
 }
 
+Result<std::vector<uint32_t>> Engine::encode_messages(MessagesRequest request) const {
+    if (!tokenizer_) return no_tokenizer();
+    return auspex::encode_messages(*tokenizer_, target_name_, std::move(request));
+}
+
 Result<PassTimes> Engine::measure_pass(const PassRequest& request) {
     if (device_->lost()) return device_->lost_status();
     AUSPEX_TRY(check_pass(request, RoundModels{*target_, draft_.get()}.of(request.of)));

@@ -72,6 +72,8 @@ class Engine {
     Status prepare(SequenceRequest request);
     // The tokens from the end of the answer before to the assistant's words.
     Result<std::vector<uint32_t>> encode_chat(ChatRequest request) const;
+    // The tokens of a whole conversation to the assistant's next words.
+    Result<std::vector<uint32_t>> encode_messages(MessagesRequest request) const;
     // Logits of rows [0, tokens.size()), as if they had been generated; see Scorer. Waits.
     Status score(std::span<const uint32_t> tokens, const Scorer::EachRow& each_row, uint32_t chunk = Scorer::kDefaultChunk);
 

@@ -85,74 +85,121 @@ class PartWriter {
     std::vector<ChatPart> parts_;
 };
 
-void write_llama3_header(PartWriter& out, std::string_view role) {
-    out.control("<|start_header_id|>");
-    out.text(role);
-    out.control("<|end_header_id|>");
-    out.text("\n\n");
-}
+// A layout: what opens a conversation, a message, and the opening of the assistant's words. A system message is one only
+// where it opens the conversation; elsewhere it is written as the published templates write it there.
+class LayoutWriter {
+  public:
+    explicit LayoutWriter(ChatTemplate chat) : chat_(chat) {}
 
-void write_llama3_block(PartWriter& out, std::string_view role, const std::string& content) {
-    write_llama3_header(out, role);
-    out.text(content);
-    out.control("<|eot_id|>");
-}
-
-void write_llama3(PartWriter& out, const ChatTurn& turn, bool dated) {
-    if (turn.first) {
-        out.control("<|begin_of_text|>");
-        std::string system = trimmed(turn.system);
-        if (dated) {
-            const std::string date(turn.date.empty() ? kLlama3DefaultDate : std::string_view(turn.date));
-            system = "Cutting Knowledge Date: December 2023\nToday Date: " + date + "\n\n" + system;
+    void begin() {
+        switch (chat_) {
+        case ChatTemplate::llama3:
+        case ChatTemplate::llama3_plain:
+            out_.control("<|begin_of_text|>");
+            break;
+        case ChatTemplate::llama2: // has a BOS before every turn
+            break;
+        case ChatTemplate::zephyr:
+        case ChatTemplate::chatml:
+            out_.bos();
+            break;
         }
-        if (dated || !turn.system.empty()) write_llama3_block(out, "system", system);
     }
-    write_llama3_block(out, "user", trimmed(turn.user));
-    write_llama3_header(out, "assistant");
-}
 
-void write_llama2(PartWriter& out, const ChatTurn& turn) {
-    const bool with_system = turn.first && !turn.system.empty();
-    // Trimmed together: the system text keeps its spaces, and so does the start of what the user says after it.
-    const std::string content = with_system ? "<<SYS>>\n" + turn.system + "\n<</SYS>>\n\n" + turn.user : turn.user;
-    out.control("<s>");
-    out.text("[INST] " + trimmed(content) + " [/INST]");
-}
+    // Null: the conversation brings none. date: of llama3.
+    void system(const std::string* text, std::string_view date) {
+        switch (chat_) {
+        case ChatTemplate::llama3:
+            llama3_block("system", "Cutting Knowledge Date: December 2023\nToday Date: " +
+                                       std::string(date.empty() ? kLlama3DefaultDate : date) + "\n\n" +
+                                       (text ? trimmed(*text) : std::string()));
+            break;
+        case ChatTemplate::llama2:
+            if (text) before_user_ = "<<SYS>>\n" + *text + "\n<</SYS>>\n\n";
+            break;
+        default:
+            if (text) message("system", *text);
+        }
+    }
 
-void write_zephyr(PartWriter& out, const ChatTurn& turn) {
-    if (turn.first) {
-        out.bos();
-    } else {
-        out.text("\n"); // ends the line of the previous </s>
+    void message(const std::string& role, const std::string& content) {
+        switch (chat_) {
+        case ChatTemplate::llama3:
+        case ChatTemplate::llama3_plain:
+            llama3_block(role, trimmed(content));
+            break;
+        case ChatTemplate::llama2:
+            llama2_message(role, content);
+            break;
+        case ChatTemplate::zephyr:
+            out_.text("<|" + role + "|>\n" + content);
+            out_.control("</s>");
+            out_.text("\n");
+            break;
+        case ChatTemplate::chatml:
+            out_.control("<|im_start|>");
+            out_.text(role + "\n" + content);
+            out_.control("<|im_end|>");
+            out_.text("\n");
+            break;
+        }
     }
-    if (turn.first && !turn.system.empty()) {
-        out.text("<|system|>\n" + turn.system);
-        out.control("</s>");
-        out.text("\n");
-    }
-    out.text("<|user|>\n" + turn.user);
-    out.control("</s>");
-    out.text("\n<|assistant|>\n");
-}
 
-void write_chatml(PartWriter& out, const ChatTurn& turn) {
-    const auto block = [&](const std::string& role, const std::string& content) {
-        out.control("<|im_start|>");
-        out.text(role + "\n" + content);
-        out.control("<|im_end|>");
-        out.text("\n");
-    };
-    if (turn.first) {
-        out.bos();
-        if (!turn.system.empty()) block("system", turn.system);
-    } else {
-        out.text("\n");
+    // The line of the answer before, whose end token is written.
+    void end_line() {
+        if (chat_ == ChatTemplate::zephyr || chat_ == ChatTemplate::chatml) out_.text("\n");
     }
-    block("user", turn.user);
-    out.control("<|im_start|>");
-    out.text("assistant\n");
-}
+
+    void assistant_speaks() {
+        switch (chat_) {
+        case ChatTemplate::llama3:
+        case ChatTemplate::llama3_plain:
+            llama3_header("assistant");
+            break;
+        case ChatTemplate::llama2: // what the user says ends with [/INST], which is all
+            break;
+        case ChatTemplate::zephyr:
+            out_.text("<|assistant|>\n");
+            break;
+        case ChatTemplate::chatml:
+            out_.control("<|im_start|>");
+            out_.text("assistant\n");
+            break;
+        }
+    }
+
+    std::vector<ChatPart> finish() { return out_.finish(); }
+
+  private:
+    void llama3_header(std::string_view role) {
+        out_.control("<|start_header_id|>");
+        out_.text(role);
+        out_.control("<|end_header_id|>");
+        out_.text("\n\n");
+    }
+
+    void llama3_block(std::string_view role, const std::string& content) {
+        llama3_header(role);
+        out_.text(content);
+        out_.control("<|eot_id|>");
+    }
+
+    void llama2_message(const std::string& role, const std::string& content) {
+        if (role == "assistant") {
+            out_.text(" " + trimmed(content) + " ");
+            out_.control("</s>");
+            return;
+        }
+        // Trimmed together: the system text keeps its spaces, and so does the start of what the user says after it.
+        out_.control("<s>");
+        out_.text("[INST] " + trimmed(before_user_ + content) + " [/INST]");
+        before_user_.clear();
+    }
+
+    ChatTemplate chat_;
+    PartWriter out_;
+    std::string before_user_; // llama2's system text goes into what the user says first
+};
 
 bool contains(std::string_view text, std::string_view what) {
     return text.find(what) != std::string_view::npos;
@@ -193,6 +240,34 @@ Result<ChatTemplate> choose_layout(const Tokenizer& tokenizer, const std::string
     if (auto own = recognise_chat_template(tokenizer.chat_template())) return *own;
     const char* found = tokenizer.chat_template().empty() ? "no chat template" : "a chat template that is not known";
     return Status(Code::unsupported, model + ": found " + found + "; name the one it was trained with: " + known);
+}
+
+constexpr const char* kRoles = "expected system, developer, user or assistant";
+
+std::string in_message(size_t index) {
+    return "messages[" + std::to_string(index) + "]: ";
+}
+
+// Whether the layout can write these roles in this order.
+Status check_messages(ChatTemplate chat, std::span<const ChatMessage> messages) {
+    if (messages.empty()) return {Code::invalid_argument, "messages are empty, expected at least one"};
+    for (size_t i = 0; i < messages.size(); ++i) {
+        const std::string& role = messages[i].role;
+        if (role == "tool")
+            return {Code::unsupported, in_message(i) + "found the role \"tool\", which is not supported yet; " + kRoles};
+        if (role != "system" && role != "user" && role != "assistant")
+            return {Code::invalid_argument, in_message(i) + "the role is " + in_quotes(role) + "; " + kRoles};
+    }
+    if (chat != ChatTemplate::llama2) return ok_status();
+    const size_t begin = messages.front().role == "system" ? 1 : 0; // opens the conversation
+    if (begin == messages.size())
+        return {Code::unsupported, in_message(0) + "llama2 writes a system text into what the user says, "
+                                                   "expected a message of the user after it"};
+    for (size_t i = begin; i < messages.size(); ++i)
+        if (const char* expected = (i - begin) % 2 == 0 ? "user" : "assistant"; messages[i].role != expected)
+            return {Code::unsupported, in_message(i) + "found " + messages[i].role + ", expected " + expected +
+                                           ": in llama2 user and assistant speak in turn"};
+    return ok_status();
 }
 
 } // namespace
@@ -244,22 +319,28 @@ std::string default_system_text(std::string_view jinja) {
 }
 
 std::vector<ChatPart> chat_opening(ChatTemplate chat, const ChatTurn& turn) {
-    PartWriter out;
-    switch (chat) {
-    case ChatTemplate::llama3:
-    case ChatTemplate::llama3_plain:
-        write_llama3(out, turn, chat == ChatTemplate::llama3);
-        break;
-    case ChatTemplate::llama2:
-        write_llama2(out, turn);
-        break;
-    case ChatTemplate::zephyr:
-        write_zephyr(out, turn);
-        break;
-    case ChatTemplate::chatml:
-        write_chatml(out, turn);
-        break;
+    LayoutWriter out(chat);
+    if (turn.first) {
+        out.begin();
+        out.system(turn.system.empty() ? nullptr : &turn.system, turn.date);
+    } else {
+        out.end_line();
     }
+    out.message("user", turn.user);
+    out.assistant_speaks();
+    return out.finish();
+}
+
+Result<std::vector<ChatPart>> chat_prompt(ChatTemplate chat, std::span<const ChatMessage> messages,
+                                          const std::string& date, const std::string& own_system) {
+    AUSPEX_TRY(check_messages(chat, messages));
+    LayoutWriter out(chat);
+    out.begin();
+    const bool has_system = messages.front().role == "system";
+    out.system(has_system ? &messages.front().content : own_system.empty() ? nullptr : &own_system, date);
+    for (const ChatMessage& message : messages.subspan(has_system ? 1 : 0))
+        out.message(message.role, message.content);
+    out.assistant_speaks();
     return out.finish();
 }
 
@@ -323,6 +404,16 @@ Result<std::vector<uint32_t>> encode_chat(const Tokenizer& tokenizer, const std:
     }
     const std::vector<ChatPart> opening = chat_opening(chosen, request.turn);
     parts.insert(parts.end(), opening.begin(), opening.end());
+    return encode_chat(tokenizer, parts);
+}
+
+Result<std::vector<uint32_t>> encode_messages(const Tokenizer& tokenizer, const std::string& model,
+                                              MessagesRequest request) {
+    AUSPEX_TRY_ASSIGN(chosen, choose_layout(tokenizer, model, request.layout));
+    for (ChatMessage& message : request.messages)
+        if (message.role == "developer") message.role = "system";
+    const std::string own_system = request.layout ? std::string() : default_system_text(tokenizer.chat_template());
+    AUSPEX_TRY_ASSIGN(parts, chat_prompt(chosen, request.messages, request.date, own_system));
     return encode_chat(tokenizer, parts);
 }
 

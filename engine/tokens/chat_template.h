@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -62,6 +63,19 @@ std::vector<ChatPart> chat_closing(ChatTemplate chat);
 // generated keep their tokens instead.
 std::string chat_answer(ChatTemplate chat, std::string_view answer);
 
+// What somebody said.
+struct ChatMessage {
+    std::string role = {}; // system, user, assistant
+    std::string content = {};
+};
+
+// A whole conversation, as the layout's template writes it, and the opening of the assistant's next words; equals the
+// turns built one by one. A system message that opens it counts as such even if it is empty. Where the assistant spoke
+// last its next turn follows: no message is continued. date: as ChatTurn's; own_system: for what brings no system text.
+// invalid_argument: no messages, no such role; unsupported: a tool's, or an order that the layout has no words for.
+Result<std::vector<ChatPart>> chat_prompt(ChatTemplate chat, std::span<const ChatMessage> messages,
+                                          const std::string& date, const std::string& own_system = {});
+
 // Parts to ids: text parts as text, neighbouring ones as one text; control parts as their tokens. Every text counts as
 // a text of its own, with the dummy prefix where the vocabulary has one, as SentencePiece models are trained. mismatch:
 // the vocabulary lacks one of the control tokens, and names it.
@@ -77,5 +91,15 @@ struct ChatRequest {
 // The tokens from the end of the answer before to the assistant's words. model: its name, for messages.
 // invalid_argument: no such layout; unsupported: the model's own is not known.
 Result<std::vector<uint32_t>> encode_chat(const Tokenizer& tokenizer, const std::string& model, ChatRequest request);
+
+// A conversation that comes as a whole.
+struct MessagesRequest {
+    std::vector<ChatMessage> messages = {}; // developer is another word for system
+    std::optional<std::string> layout = {}; // as ChatRequest's; none: the template's own system text opens what brings none
+    std::string date = {};
+};
+// The tokens of the conversation to the assistant's words. As encode_chat, and as chat_prompt.
+Result<std::vector<uint32_t>> encode_messages(const Tokenizer& tokenizer, const std::string& model,
+                                              MessagesRequest request);
 
 } // namespace auspex

@@ -155,6 +155,70 @@ TEST_F(Conversation, TurnsBecomeTokens) {
     EXPECT_EQ(auspex_engine_encode_chat(nullptr, &next, nullptr, 0, &count), AUSPEX_ERROR_INVALID_ARGUMENT);
 }
 
+TEST_F(Conversation, WholeConversationsBecomeTokens) {
+    const auto message = [](const char* role, const char* content) { return auspex_chat_message{role, content, std::strlen(content)}; };
+    const auto encode_all = [&](const std::vector<auspex_chat_message>& messages, const auspex_chat_options* options) {
+        std::vector<uint32_t> tokens(256);
+        size_t count = 0;
+        EXPECT_EQ(auspex_engine_encode_messages(engine_, messages.data(), messages.size(), options, tokens.data(), tokens.size(), &count), AUSPEX_OK);
+        tokens.resize(count);
+        return tokens;
+    };
+    auspex_chat_options options;
+    ASSERT_EQ(auspex_chat_options_init(&options, sizeof options), AUSPEX_OK);
+    const char* const first = "Who took my </s> hat?";
+    const char* const answer = "The fox did.";
+    for (const char* name : {"zephyr", "llama2"}) {
+        SCOPED_TRACE(name);
+        options.template_name = name;
+        auspex_chat_turn opening = turn(first), next = turn("And why?");
+        opening.system = "Be brief.";
+        opening.template_name = next.template_name = name;
+        next.first = 0;
+        EXPECT_EQ(encode_all({message("system", "Be brief."), message("user", first)}, &options), encode(opening));
+        EXPECT_EQ(encode_all({message("developer", "Be brief."), message("user", first)}, &options), encode(opening));
+        // Turn by turn: the opening, the answer's tokens, what is between the answers. Only in llama2 every text begins as one of its own.
+        const auto whole = encode_all({message("system", "Be brief."), message("user", first), message("assistant", answer), message("user", "And why?")}, &options);
+        const auto before = encode(opening), after = encode(next);
+        ASSERT_GT(whole.size(), before.size() + after.size());
+        EXPECT_TRUE(std::equal(before.begin(), before.end() - 1, whole.begin()));
+        EXPECT_TRUE(std::equal(after.begin(), after.end(), whole.end() - static_cast<std::ptrdiff_t>(after.size())));
+        EXPECT_NE(decode(whole).find(answer), std::string::npos);
+        EXPECT_EQ(std::count(whole.begin(), whole.end(), 2u), std::count(before.begin(), before.end(), 2u) + std::count(after.begin(), after.end(), 2u));
+    }
+    // The pair's own layout is zephyr; without options, and with a zero byte in what is said.
+    options.template_name = "zephyr";
+    const std::vector<auspex_chat_message> zero = {{"user", "a\0b", 3}}, empty = {{"system", nullptr, 0}, {"user", "x", 1}};
+    EXPECT_EQ(encode_all(zero, nullptr), encode_all(zero, &options));
+    EXPECT_NE(encode_all(zero, nullptr), encode_all({message("user", "a")}, nullptr));
+    EXPECT_NE(encode_all(empty, nullptr), encode_all({message("user", "x")}, nullptr)) << "an empty system message is one";
+
+    size_t count = 0;
+    const auto refused = [&](const std::vector<auspex_chat_message>& messages, const auspex_chat_options* asked, auspex_status expected = AUSPEX_ERROR_INVALID_ARGUMENT) {
+        expect_refused(auspex_engine_encode_messages(engine_, messages.data(), messages.size(), asked, nullptr, 0, &count), expected);
+    };
+    refused({}, nullptr);
+    refused({message("user", "x"), message("tool", "x")}, nullptr, AUSPEX_ERROR_UNSUPPORTED);
+    refused({message("bot", "x")}, nullptr);
+    refused({{nullptr, "x", 1}}, nullptr);
+    refused({{"user", nullptr, 1}}, nullptr);
+    options.template_name = "llama2";
+    refused({message("assistant", "x")}, &options, AUSPEX_ERROR_UNSUPPORTED);
+    options.template_name = "llama3";
+    refused({message("user", "x")}, &options, AUSPEX_ERROR_MISMATCH);
+    options.template_name = "no such";
+    refused({message("user", "x")}, &options);
+    options.header.type = AUSPEX_TYPE_CHAT_TURN;
+    refused({message("user", "x")}, &options);
+    const auspex_chat_message one = message("user", "x");
+    uint32_t few[2] = {};
+    EXPECT_EQ(auspex_engine_encode_messages(engine_, &one, 1, nullptr, few, 2, &count), AUSPEX_ERROR_CAPACITY);
+    EXPECT_GT(count, 2u);
+    expect_refused(auspex_engine_encode_messages(engine_, &one, 1, nullptr, few, 2, nullptr));
+    expect_refused(auspex_engine_encode_messages(engine_, nullptr, 1, nullptr, few, 2, &count));
+    EXPECT_EQ(auspex_engine_encode_messages(nullptr, &one, 1, nullptr, nullptr, 0, &count), AUSPEX_ERROR_INVALID_ARGUMENT);
+}
+
 TEST_F(Conversation, AModelWithoutALayoutOfItsOwnNeedsOneByName) {
     const auspex::test::TempFolder folder;
     for (const char* name : {"config.json", "model.safetensors", "tokenizer.model"})

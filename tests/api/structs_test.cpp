@@ -32,6 +32,7 @@ std::vector<InitCase> init_cases() {
             init_case("engine_load", AUSPEX_TYPE_ENGINE_LOAD, auspex_engine_load_init),
             init_case("vulkan_device", AUSPEX_TYPE_VULKAN_DEVICE, auspex_vulkan_device_init),
             init_case("chat_turn", AUSPEX_TYPE_CHAT_TURN, auspex_chat_turn_init), init_case("score_options", AUSPEX_TYPE_SCORE_OPTIONS, auspex_score_options_init),
+            init_case("chat_options", AUSPEX_TYPE_CHAT_OPTIONS, auspex_chat_options_init),
             init_case("device_info", AUSPEX_TYPE_DEVICE_INFO, auspex_device_info_init),
             init_case("model_info", AUSPEX_TYPE_MODEL_INFO, auspex_model_info_init),
             init_case("memory_plan", AUSPEX_TYPE_MEMORY_PLAN, auspex_memory_plan_init),

@@ -214,6 +214,7 @@ TEST(Cli, HelpFitsEightyColumnsAndListsExitCodes) {
                                                       {"run", "--help"},
                                                       {"chat", "--help"},
                                                       {"info", "-h"},
+                                                      {"batch", "--help"},
                                                       {"bench", "--help"},
                                                       {"tokenize", "--help"},
                                                       {"score", "--help"},

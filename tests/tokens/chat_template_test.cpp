@@ -53,6 +53,17 @@ std::vector<ChatPart> whole_conversation(ChatTemplate chat, const json& conversa
     return all;
 }
 
+// The same, as a program that has it whole sends it.
+std::vector<ChatMessage> as_messages(const json& conversation) {
+    std::vector<ChatMessage> messages;
+    if (const std::string system = text_or_empty(conversation, "system"); !system.empty())
+        messages.push_back({"system", system});
+    const json& turns = conversation["turns"];
+    for (size_t i = 0; i < turns.size(); ++i)
+        messages.push_back({i % 2 == 0 ? "user" : "assistant", turns[i].get<std::string>()});
+    return messages;
+}
+
 std::string joined(const std::vector<ChatPart>& parts) {
     std::string text;
     for (const ChatPart& part : parts)
@@ -106,6 +117,81 @@ TEST(ChatTemplate, renders_what_transformers_renders) {
                 << name << ", conversation " << i;
     }
     EXPECT_GE(compared, 60);
+}
+
+TEST(ChatTemplate, whole_conversations_are_what_transformers_renders) {
+    const json goldens = read_chat_goldens();
+    int compared = 0;
+    for (const auto& [name, jinja] : goldens["templates"].items()) {
+        const auto chat = recognise_chat_template(jinja.get<std::string>());
+        ASSERT_TRUE(chat) << name;
+        const std::string own_system = default_system_text(jinja.get<std::string>());
+        const json& rendered = goldens["rendered"][name];
+        for (size_t i = 0; i < rendered.size(); ++i, ++compared) {
+            const json& conversation = goldens["conversations"][i];
+            const auto parts =
+                chat_prompt(*chat, as_messages(conversation), text_or_empty(conversation, "date"), own_system);
+            ASSERT_TRUE(parts.ok()) << parts.status().message();
+            EXPECT_EQ(joined(parts.value()), rendered[i].get<std::string>()) << name << ", conversation " << i;
+        }
+    }
+    EXPECT_GE(compared, 60);
+}
+
+// Orders that transformers' goldens lack, by hand from the Jinja forms in tests/peers/chat_goldens.py.
+TEST(ChatTemplate, whole_conversations_in_any_order_of_roles) {
+    const std::vector<ChatMessage> user = {{"user", " Hi "}}, continued = {{"user", "Hi"}, {"assistant", " Yes. "}},
+                                   twice = {{"system", ""}, {"user", "A"}, {"user", "B"}},
+                                   late = {{"user", "A"}, {"system", " S "}},
+                                   instructed = {{"system", "S"}, {"user", "A"}, {"assistant", "B"}, {"user", "C"}};
+    const auto expect = [](ChatTemplate chat, const std::vector<ChatMessage>& messages, const std::string& expected) {
+        const auto parts = chat_prompt(chat, messages, "");
+        ASSERT_TRUE(parts.ok()) << parts.status().message();
+        EXPECT_EQ(joined(parts.value()), expected) << chat_template_name(chat);
+    };
+    const std::string head = "<|start_header_id|>", end = "<|end_header_id|>\n\n", eot = "<|eot_id|>",
+                      ask = head + "assistant" + end, bot = "<|begin_of_text|>",
+                      dated = bot + head + "system" + end +
+                              "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n";
+    expect(ChatTemplate::llama3, user, dated + eot + head + "user" + end + "Hi" + eot + ask);
+    expect(ChatTemplate::llama3, continued,
+           dated + eot + head + "user" + end + "Hi" + eot + head + "assistant" + end + "Yes." + eot + ask);
+    expect(ChatTemplate::llama3, late,
+           dated + eot + head + "user" + end + "A" + eot + head + "system" + end + "S" + eot + ask);
+    expect(ChatTemplate::llama3_plain, twice,
+           bot + head + "system" + end + eot + head + "user" + end + "A" + eot + head + "user" + end + "B" + eot + ask);
+    expect(ChatTemplate::llama2, user, "<s>[INST] Hi [/INST]");
+    expect(ChatTemplate::llama2, continued, "<s>[INST] Hi [/INST] Yes. </s>");
+    expect(ChatTemplate::llama2, instructed,
+           "<s>[INST] <<SYS>>\nS\n<</SYS>>\n\nA [/INST] B </s><s>[INST] C [/INST]");
+    expect(ChatTemplate::zephyr, continued,
+           "<|user|>\nHi</s>\n<|assistant|>\n Yes. </s>\n<|assistant|>\n");
+    expect(ChatTemplate::zephyr, twice, "<|system|>\n</s>\n<|user|>\nA</s>\n<|user|>\nB</s>\n<|assistant|>\n");
+    expect(ChatTemplate::chatml, late,
+           "<|im_start|>user\nA<|im_end|>\n<|im_start|>system\n S <|im_end|>\n<|im_start|>assistant\n");
+    expect(ChatTemplate::chatml, instructed,
+           "<|im_start|>system\nS<|im_end|>\n<|im_start|>user\nA<|im_end|>\n<|im_start|>assistant\nB<|im_end|>\n"
+           "<|im_start|>user\nC<|im_end|>\n<|im_start|>assistant\n");
+}
+
+TEST(ChatTemplate, whole_conversations_that_a_layout_has_no_words_for) {
+    const auto expect = [](ChatTemplate chat, const std::vector<ChatMessage>& messages, Code code, const char* named) {
+        const auto refused = chat_prompt(chat, messages, "");
+        ASSERT_FALSE(refused.ok());
+        EXPECT_EQ(refused.status().code(), code);
+        EXPECT_NE(refused.status().message().find(named), std::string::npos) << refused.status().message();
+    };
+    for (const ChatTemplate chat : kEveryTemplate) {
+        expect(chat, {}, Code::invalid_argument, "messages are empty");
+        expect(chat, {{"user", "x"}, {"tool", "x"}}, Code::unsupported, "messages[1]: found the role \"tool\"");
+        for (const char* role : {"", "User", "developer", "function", "user\n"}) // encode_messages knows developer
+            expect(chat, {{role, "x"}}, Code::invalid_argument, "messages[0]: the role is");
+    }
+    expect(ChatTemplate::llama2, {{"system", "x"}}, Code::unsupported, "messages[0]");
+    expect(ChatTemplate::llama2, {{"assistant", "x"}}, Code::unsupported, "messages[0]: found assistant, expected user");
+    expect(ChatTemplate::llama2, {{"system", "x"}, {"user", "x"}, {"user", "x"}}, Code::unsupported,
+           "messages[2]: found user, expected assistant");
+    expect(ChatTemplate::llama2, {{"user", "x"}, {"system", "x"}}, Code::unsupported, "messages[1]: found system");
 }
 
 TEST(ChatTemplate, only_the_template_writes_control_parts) {
@@ -209,6 +295,30 @@ TEST(ChatTemplate, text_is_encoded_as_text_and_neighbours_as_one) {
     EXPECT_TRUE(encode_chat(tokenizer, {}).value().empty());
 }
 
+TEST(ChatTemplate, whole_conversations_become_the_tokens_of_turns) {
+    const json goldens = read_chat_goldens();
+    const FakeTokenizer tokenizer({{"<|begin_of_text|>", 256}, {"<|start_header_id|>", 257}, {"<|end_header_id|>", 258},
+                                   {"<|eot_id|>", 259}, {"<s>", 260}, {"</s>", 261}, {"<|im_start|>", 262},
+                                   {"<|im_end|>", 263}});
+    for (const ChatTemplate chat : kEveryTemplate)
+        for (const json& conversation : goldens["conversations"]) { // what is typed stays text, whatever it spells
+            const auto by_turns = encode_chat(tokenizer, whole_conversation(chat, conversation, ""));
+            const auto whole = encode_messages(tokenizer, "a model",
+                                               {.messages = as_messages(conversation),
+                                                .layout = std::string(chat_template_name(chat)),
+                                                .date = text_or_empty(conversation, "date")});
+            ASSERT_TRUE(by_turns.ok() && whole.ok()) << whole.status().message();
+            EXPECT_EQ(whole.value(), by_turns.value()) << chat_template_name(chat) << " " << conversation;
+        }
+    const auto developer = encode_messages(tokenizer, "a model", {.messages = {{"developer", "S"}, {"user", "A"}}, .layout = "chatml"});
+    const auto system = encode_messages(tokenizer, "a model", {.messages = {{"system", "S"}, {"user", "A"}}, .layout = "chatml"});
+    ASSERT_TRUE(developer.ok() && system.ok());
+    EXPECT_EQ(developer.value(), system.value());
+    EXPECT_EQ(encode_messages(tokenizer, "a model", {.messages = {{"user", "A"}}}).status().code(), Code::unsupported);
+    EXPECT_EQ(encode_messages(tokenizer, "a model", {.messages = {{"user", "A"}}, .layout = "no such"}).status().code(),
+              Code::invalid_argument);
+}
+
 TEST(ChatTemplate, a_missing_control_token_is_named) {
     const auto refused =
         encode_chat(FakeTokenizer({{"<|im_end|>", 300}}), chat_opening(ChatTemplate::chatml, {.user = "hi"}));
@@ -233,6 +343,12 @@ TEST(ChatTemplate, ids_are_those_of_transformers) {
             const auto ids = encode_chat(tokenizer, whole_conversation(*chat, goldens["conversations"][i], ""));
             ASSERT_TRUE(ids.ok()) << ids.status().message();
             EXPECT_EQ(ids.value(), expected[i].get<std::vector<uint32_t>>()) << name << ", conversation " << i;
+            const auto whole = encode_messages(tokenizer, "a model",
+                                               {.messages = as_messages(goldens["conversations"][i]),
+                                                .layout = name,
+                                                .date = text_or_empty(goldens["conversations"][i], "date")});
+            ASSERT_TRUE(whole.ok()) << whole.status().message();
+            EXPECT_EQ(whole.value(), ids.value()) << name << ", conversation " << i;
             ++compared;
         }
     EXPECT_GE(compared, 20);
@@ -254,6 +370,10 @@ TEST(ChatTemplate, the_bundled_pair_gets_the_ids_it_was_trained_on) {
             const auto ids = encode_chat(*opened.value(), whole_conversation(*chat, {{"turns", turns}}, ""));
             ASSERT_TRUE(ids.ok()) << ids.status().message();
             EXPECT_EQ(ids.value(), golden["ids"].get<std::vector<uint32_t>>()) << turns;
+            const auto whole =
+                encode_messages(*opened.value(), model, {.messages = as_messages({{"turns", turns}})});
+            ASSERT_TRUE(whole.ok()) << whole.status().message();
+            EXPECT_EQ(whole.value(), ids.value()) << turns;
             ++compared;
         }
         EXPECT_EQ(compared, 6);

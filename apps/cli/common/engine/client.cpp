@@ -235,6 +235,20 @@ std::vector<uint32_t> Client::encode_chat(const auspex_chat_turn& turn) {
     return ids;
 }
 
+std::vector<uint32_t> Client::encode_messages(const std::vector<auspex_chat_message>& messages,
+                                              const auspex_chat_options& options) {
+    constexpr size_t layout_tokens = 32; // more than templates put around a message, and some for all
+    size_t guess = layout_tokens;
+    for (const auspex_chat_message& message : messages)
+        guess += message.content_bytes + layout_tokens;
+    std::vector<uint32_t> ids;
+    check(read_whole(ids, guess, [&](uint32_t* tokens, size_t capacity, size_t* count) {
+        return auspex_engine_encode_messages(engine_, messages.data(), messages.size(), &options, tokens, capacity,
+                                             count);
+    }));
+    return ids;
+}
+
 void Client::score(const std::vector<uint32_t>& tokens, double* log_probs, const auspex_score_options& options) {
     const auspex_status status = auspex_engine_score(engine_, tokens.data(), tokens.size(), log_probs, &options);
     if (status == AUSPEX_ERROR_BAD_FILE) throw model_failure(status, log_.error_line(status), target_);

@@ -54,6 +54,8 @@ class Client {
     const auspex_engine_info& info() const { return info_; }
     std::vector<uint32_t> tokenize(const std::string& text);
     std::vector<uint32_t> encode_chat(const auspex_chat_turn& turn);
+    std::vector<uint32_t> encode_messages(const std::vector<auspex_chat_message>& messages,
+                                          const auspex_chat_options& options);
     // log_probs: tokens.size() - 1 of them.
     void score(const std::vector<uint32_t>& tokens, double* log_probs, const auspex_score_options& options);
 

@@ -29,6 +29,7 @@ const char* const kExitCodes = "Exit codes:\n"
                                "       not match\n"
                                "  4    the device is missing, unusable, lost or out of memory\n"
                                "  5    the prompt does not fit the context\n"
+                               "  75   batch was stopped; the same command goes on\n"
                                "  130  interrupted by Ctrl-C\n";
 
 std::string short_name(const std::string& flag) {

@@ -107,16 +107,20 @@ void add_stop_texts(CLI::App& app, SamplingOptions& sampling) {
         [&sampling](const std::string& flag, const std::string& text) { add_stop_text(sampling, flag, text); });
 }
 
-void add_chat_format(CLI::App& app, ChatFormat& format) {
-    add_text(app, "--system", "TEXT", "System message of the conversation; \"\": none (the template's own)",
-             format.system);
+void add_chat_layout(CLI::App& app, std::string& template_name) {
     std::vector<std::pair<std::string, std::string>> names;
     for (const char* name : {"llama3", "llama3-plain", "llama2", "zephyr", "chatml"})
         names.emplace_back(name, name);
     add_choice<std::string>(app, "--chat-template", "NAME",
                             "Layout of a conversation: llama3, llama3-plain, llama2, zephyr or chatml (what the "
                             "model's own template is recognised as)",
-                            format.template_name, names);
+                            template_name, names);
+}
+
+void add_chat_format(CLI::App& app, ChatFormat& format) {
+    add_text(app, "--system", "TEXT", "System message of the conversation; \"\": none (the template's own)",
+             format.system);
+    add_chat_layout(app, format.template_name);
     add_text(app, "--date", "TEXT", "Date that llama3 tells the model, e.g. \"26 Jul 2024\" (today)", format.date);
 }
 

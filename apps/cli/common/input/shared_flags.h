@@ -29,6 +29,7 @@ void add_length_and_seed(CLI::App& app, SamplingOptions& sampling);
 void add_settings(CLI::App& app, SamplingOptions& sampling, SettingGroup group, std::vector<std::string> except = {});
 void add_biases(CLI::App& app, SamplingOptions& sampling);
 void add_stop_texts(CLI::App& app, SamplingOptions& sampling);
+void add_chat_layout(CLI::App& app, std::string& template_name);
 void add_chat_format(CLI::App& app, ChatFormat& format);
 void add_color(CLI::App& app, ColorMode& target);
 

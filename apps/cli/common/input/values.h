@@ -21,6 +21,7 @@ enum ExitCode : int {
     kExitFile = 3,     // a file or model: missing, damaged, unsupported, or a pair that does not match
     kExitDevice = 4,   // a device: missing, unusable, lost, or out of memory
     kExitCapacity = 5, // the prompt does not fit the context
+    kExitAgain = 75, // EX_TEMPFAIL: stopped in good order, and the same command goes on
     kExitInterrupted = 130
 };
 

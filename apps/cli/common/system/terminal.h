@@ -37,10 +37,13 @@ std::string vulkan_drivers(); // that a Vulkan loader asks here: those the envir
 std::string executable_folder(); // UTF-8; empty when the system does not tell
 std::string cache_folder();      // UTF-8; of Auspex, created when missing; empty when there can be none
 
+// What a guard is for: Ctrl-C alone, or SIGTERM as well (Windows has none).
+enum class Interrupts { keys, keys_and_termination };
+
 // While one is alive the first Ctrl-C only makes interrupted() true; the second ends the process at once.
 class InterruptGuard {
   public:
-    InterruptGuard();
+    explicit InterruptGuard(Interrupts interrupts = Interrupts::keys);
     ~InterruptGuard();
     InterruptGuard(const InterruptGuard&) = delete;
     InterruptGuard& operator=(const InterruptGuard&) = delete;

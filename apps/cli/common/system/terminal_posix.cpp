@@ -25,9 +25,17 @@ namespace {
 volatile std::sig_atomic_t interrupt_seen = 0;
 volatile std::sig_atomic_t wake_end = -1; // of a pipe; a byte in it wakes read_line
 
-void note_interrupt(int) {
+void note_interrupt(int signal);
+
+void stop_catching(int signal) {
+    struct sigaction current {};
+    if (sigaction(signal, nullptr, &current) == 0 && current.sa_handler == note_interrupt) std::signal(signal, SIG_DFL);
+}
+
+void note_interrupt(int signal) {
     const int saved = errno;
     interrupt_seen = 1;
+    stop_catching(signal == SIGTERM ? SIGINT : SIGTERM); // either is the first, and the next of both the second
     if (wake_end >= 0) {
         const ssize_t n_written = write(wake_end, "", 1);
         static_cast<void>(n_written); // a full pipe wakes as well
@@ -35,12 +43,17 @@ void note_interrupt(int) {
     errno = saved;
 }
 
-// The first Ctrl-C is noted, the second meets the default: the end.
-void catch_interrupt() {
+// The first is noted, the second meets the default: the end.
+void catch_first(int signal) {
     struct sigaction action {};
     action.sa_handler = note_interrupt;
     action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
-    sigaction(SIGINT, &action, nullptr);
+    sigaction(signal, &action, nullptr);
+}
+
+bool is_ignored(int signal) {
+    struct sigaction inherited {};
+    return sigaction(signal, nullptr, &inherited) == 0 && inherited.sa_handler == SIG_IGN;
 }
 
 // The end that poll sees, made at first use; -1 when there can be none: then Ctrl-C is seen with the next line.
@@ -192,15 +205,14 @@ std::string cache_folder() {
     return access(folder.c_str(), W_OK | X_OK) == 0 ? folder.string() : std::string();
 }
 
-InterruptGuard::InterruptGuard() {
-    struct sigaction inherited {};
-    if (sigaction(SIGINT, nullptr, &inherited) == 0 && inherited.sa_handler == SIG_IGN) return; // a background job
-    catch_interrupt();
+InterruptGuard::InterruptGuard(Interrupts interrupts) {
+    if (!is_ignored(SIGINT)) catch_first(SIGINT); // else it is a background job
+    if (interrupts == Interrupts::keys_and_termination && !is_ignored(SIGTERM)) catch_first(SIGTERM);
 }
 
 InterruptGuard::~InterruptGuard() {
-    struct sigaction current {};
-    if (sigaction(SIGINT, nullptr, &current) == 0 && current.sa_handler == note_interrupt) std::signal(SIGINT, SIG_DFL);
+    stop_catching(SIGINT);
+    stop_catching(SIGTERM);
 }
 
 bool interrupted() {
@@ -213,7 +225,7 @@ bool take_interrupt() {
     while (wake_end >= 0 && read(wake_pipe(), bytes.data(), bytes.size()) > 0) {
     }
     interrupt_seen = 0;
-    catch_interrupt();
+    catch_first(SIGINT);
     return true;
 }
 

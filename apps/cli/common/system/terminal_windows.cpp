@@ -179,7 +179,7 @@ std::string cache_folder() {
     return std::filesystem::is_directory(folder, error) ? to_utf8(folder.wstring()) : std::string();
 }
 
-InterruptGuard::InterruptGuard() {
+InterruptGuard::InterruptGuard(Interrupts) {
     SetConsoleCtrlHandler(note_interrupt, TRUE);
 }
 

@@ -85,6 +85,7 @@ typedef enum auspex_struct_type {
     AUSPEX_TYPE_MEMORY_PLAN = 12,     /* auspex_tools.h */
     AUSPEX_TYPE_SEQUENCE_STATE = 13,
     AUSPEX_TYPE_ENGINE_LOAD = 14,
+    AUSPEX_TYPE_CHAT_OPTIONS = 15,
     AUSPEX_STRUCT_TYPE_MAX_ENUM = 0x7fffffff
 } auspex_struct_type;
 
@@ -281,6 +282,35 @@ AUSPEX_API auspex_status auspex_chat_turn_init(auspex_chat_turn* turn, size_t si
  *  MISMATCH: the vocabulary lacks a control token of the template. INVALID_ARGUMENT: user is NULL, no such template. */
 AUSPEX_API auspex_status auspex_engine_encode_chat(auspex_engine* engine, const auspex_chat_turn* turn, uint32_t* tokens,
                                                    size_t capacity, size_t* count);
+
+/** What somebody said in a conversation. */
+typedef struct auspex_chat_message {
+    const char* role;     /* "system", "developer" (another word for system), "user" or "assistant" */
+    const char* content;  /* UTF-8; NULL where content_bytes is 0 */
+    size_t content_bytes;
+} auspex_chat_message;
+
+/** How a conversation is laid out. */
+typedef struct auspex_chat_options {
+    auspex_header header;
+    const char* date;          /* as auspex_chat_turn's; NULL: the template's default, never today */
+    const char* template_name; /* as auspex_chat_turn's */
+} auspex_chat_options;
+
+AUSPEX_API auspex_status auspex_chat_options_init(auspex_chat_options* options, size_t size);
+
+/** The tokens of a whole conversation as the model's template writes it (add_generation_prompt), oldest message first: a prompt for
+ *  auspex_sequence_create, after which the assistant speaks. Equals what auspex_engine_encode_chat gives turn by turn, with the answers
+ *  between, where an answer's text has the tokens that were generated. A system message that opens the conversation stands for the model's
+ *  default, even if it is empty. After a last message of the assistant its next turn is opened: no message is continued. Content is text,
+ *  whatever it spells. Writes as auspex_engine_tokenize; options may be NULL: all defaults. One thread at a time per engine; does not wait.
+ *  INVALID_ARGUMENT: no messages, a role or content that is NULL, a role or template that does not exist.
+ *  UNSUPPORTED: a message of a "tool"; roles in an order that the template does not have (llama2: after a system message user and assistant
+ *  in turn); template_name is NULL and the model's template is not known; no tokenizer.
+ *  MISMATCH: the vocabulary lacks a control token of the template. */
+AUSPEX_API auspex_status auspex_engine_encode_messages(auspex_engine* engine, const auspex_chat_message* messages, size_t message_count,
+                                                       const auspex_chat_options* options, uint32_t* tokens, size_t capacity,
+                                                       size_t* count);
 
 /* ---- sequences -------------------------------------------------------------------------------------------------- */
 

@@ -1,0 +1,197 @@
+// A prompt takes as many slots as it has choices. One sequence reads it; of several choices the others fork from it
+// when it has, and it goes on as the last itself.
+#include "cli/batch/answering.h"
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+
+namespace auspex::cli {
+
+namespace {
+
+// Further choices that may wait in the engine for a slot: 0 while it refuses what it has no slot for.
+constexpr uint32_t kMayWait = 0;
+
+std::string last_component(const std::string& path) {
+    const std::string name = path.substr(0, path.find_last_not_of("/\\") + 1);
+    return name.substr(name.find_last_of("/\\") + 1);
+}
+
+openai::Limits limits_of(const BatchOptions& options, const auspex_engine_info& engine) {
+    return {.vocab_size = engine.vocab_size,
+            .max_context = engine.max_context,
+            .max_draft_len = engine.max_draft_len,
+            .max_choices = options.parallel,
+            .has_draft_model = engine.has_draft != 0 && engine.is_self_draft == 0,
+            .has_self_draft = engine.is_self_draft != 0};
+}
+
+int64_t now() {
+    const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
+    return std::chrono::duration_cast<std::chrono::seconds>(since_1970).count();
+}
+
+// What of a refusal is the request's own fault; what is not, ends the command.
+openai::RequestError own_fault(const Failure& failure, const std::string& param) {
+    if (failure.exit_code() == kExitCapacity) return {param, failure.what(), "context_length_exceeded"};
+    if (failure.exit_code() == kExitUsage) return {param, failure.what()};
+    throw failure;
+}
+
+} // namespace
+
+Answering::Answering(const BatchOptions& options, Client& client)
+    : options_(options), client_(client), usual_(options.sampling, 0), limits_(limits_of(options, client.info())),
+      model_(last_component(options.models.target)),
+      fingerprint_(std::string(client.info().numerics_id) + "-" + format_api_version(auspex_version())) {}
+
+std::vector<uint32_t> Answering::encode(const openai::Prompt& prompt, const std::string& param) {
+    if (const auto* ids = std::get_if<std::vector<uint32_t>>(&prompt)) return *ids;
+    std::vector<uint32_t> tokens = client_.tokenize(std::get<std::string>(prompt));
+    if (tokens.empty()) throw openai::RequestError(param, "expected some text, found none");
+    return tokens;
+}
+
+std::vector<uint32_t> Answering::encode(const std::vector<openai::Message>& messages) {
+    std::vector<auspex_chat_message> said;
+    for (const openai::Message& message : messages)
+        said.push_back({message.role.c_str(), message.content.data(), message.content.size()});
+    auspex_chat_options layout;
+    auspex_chat_options_init(&layout, sizeof layout);
+    layout.date = options_.date ? options_.date->c_str() : nullptr;
+    layout.template_name = options_.template_name.empty() ? nullptr : options_.template_name.c_str();
+    try {
+        return client_.encode_messages(said, layout);
+    } catch (const Failure& failure) {
+        // A model without a layout completes prompts all the same.
+        if (failure.exit_code() == kExitFile) throw openai::RequestError("messages", failure.what(), "unsupported");
+        throw own_fault(failure, "messages");
+    }
+}
+
+void Answering::check_room(const std::vector<uint32_t>& tokens, const std::string& param) const {
+    if (tokens.size() >= limits_.max_context)
+        throw openai::RequestError(param,
+                                   format("the prompt has %zu tokens, expected fewer than the context's %u",
+                                          tokens.size(), limits_.max_context),
+                                   "context_length_exceeded");
+}
+
+std::unique_ptr<Job> Answering::prepare(openai::BatchLine line, uint64_t line_number) {
+    auto job = std::make_unique<Job>();
+    job->line = line_number;
+    job->custom_id = std::move(line.custom_id);
+    job->request = openai::parse_request(line.endpoint, line.body, limits_);
+    const openai::Request& request = job->request;
+    if (line.endpoint == openai::Endpoint::chat) {
+        job->prompts.push_back(encode(request.messages));
+        check_room(job->prompts.back(), "messages");
+    }
+    for (size_t i = 0; i < request.prompts.size(); ++i) {
+        const std::string param = request.prompts.size() == 1 ? "prompt" : format("prompt[%zu]", i);
+        job->prompts.push_back(encode(request.prompts[i], param));
+        check_room(job->prompts.back(), param);
+    }
+    openai::Answer& answer = job->answer;
+    answer.endpoint = line.endpoint;
+    answer.id = openai::random_id(openai::id_prefix(line.endpoint));
+    answer.model = model_;
+    answer.fingerprint = fingerprint_;
+    answer.seed = request.seed ? static_cast<uint64_t>(*request.seed) : std::random_device{}();
+    answer.choices.resize(job->n_choices());
+    return job;
+}
+
+bool Answering::begin(Job& job) {
+    const uint32_t n_slots = job.request.max_tokens == 0u ? 1 : job.request.n;
+    while (!job.has_begun_all() && live_.size() + n_slots <= options_.parallel + kMayWait) {
+        try {
+            begin_prompt(job);
+        } catch (const Failure& failure) {
+            abandon(job);
+            throw own_fault(failure, "");
+        }
+    }
+    return job.has_begun_all();
+}
+
+void Answering::begin_prompt(Job& job) {
+    const openai::Request& request = job.request;
+    const std::vector<uint32_t>& tokens = job.prompts[job.n_begun];
+    const size_t first = job.n_begun * request.n;
+    if (job.answer.created == 0) job.answer.created = now();
+    ++job.n_begun;
+    openai::ChoiceDesc desc(request, *usual_, job.answer.seed, static_cast<uint32_t>(first));
+    desc->prompt_tokens = tokens.data();
+    desc->prompt_token_count = tokens.size();
+    if (request.max_tokens == 0u) desc->max_tokens = 1; // the shortest that has an end; nobody sees its token
+    const bool forks = request.n > 1 && request.max_tokens != 0u;
+    if (forks) desc->max_tokens = AUSPEX_HOLD;
+    const auto sequence = client_.create(*desc);
+    live_.push_back({sequence, &job, forks ? first + request.n - 1 : first, {}});
+    if (!forks) return;
+    const size_t reader = live_.size() - 1; // goes on as the last choice when its forks have what they share
+    for (size_t choice = first; choice < first + request.n - 1; ++choice) {
+        const openai::ChoiceDesc own(request, *usual_, job.answer.seed, static_cast<uint32_t>(choice));
+        live_.push_back({client_.fork(sequence, *own), &job, choice, {}});
+    }
+    live_[reader].fork = live_[reader + 1].sequence;
+}
+
+// What of the job lives is taken away.
+void Answering::abandon(Job& job) {
+    for (const Live& live : live_)
+        if (live.job == &job) client_.destroy(live.sequence);
+    std::erase_if(live_, [&](const Live& live) { return live.job == &job; });
+}
+
+bool Answering::collect(Live& live) {
+    Job& job = *live.job;
+    const openai::Request& request = job.request;
+    if (live.fork.id != 0) { // stands before it in the list, so that it is still there
+        const auspex_sequence_stats of_fork = client_.stats(live.fork);
+        if (of_fork.prompt_ms < 0 && of_fork.stop_reason == AUSPEX_STOP_NONE) return false;
+        const openai::ChoiceDesc desc(request, *usual_, job.answer.seed, static_cast<uint32_t>(live.choice));
+        client_.append(live.sequence, *desc);
+        live.fork = {};
+        return false;
+    }
+    std::vector<auspex_token> tokens;
+    openai::Choice& choice = job.answer.choices[live.choice];
+    // Asked before reading: what ended is complete.
+    const auspex_sequence_stats stats = client_.stats(live.sequence);
+    client_.read(live.sequence, tokens, choice.text);
+    if (stats.stop_reason == AUSPEX_STOP_NONE) return false;
+    choice.stop_reason = stats.stop_reason;
+    if (live.choice % request.n == 0) job.answer.totals.add_prompt(stats);
+    client_.destroy(live.sequence);
+    if (request.max_tokens != 0u) {
+        job.answer.totals.add_choice(stats);
+        ++job.n_ended;
+    } else {
+        for (size_t i = 0; i < request.n; ++i, ++job.n_ended)
+            job.answer.choices[live.choice + i] = {"", AUSPEX_STOP_LENGTH};
+    }
+    return true;
+}
+
+std::vector<Job*> Answering::step() {
+    const bool all_finished = client_.step();
+    std::vector<Live> running;
+    std::vector<Job*> ended;
+    for (Live& live : live_) {
+        if (!collect(live))
+            running.push_back(live);
+        else if (live.job->has_ended())
+            ended.push_back(live.job);
+    }
+    const bool has_news = running.size() < live_.size();
+    live_ = std::move(running);
+    if (!has_news && all_finished && !live_.empty())
+        throw Failure(kExitInternal, "the engine has nothing left to do, but an answer has not ended");
+    if (!has_news) client_.wait();
+    return ended;
+}
+
+} // namespace auspex::cli
