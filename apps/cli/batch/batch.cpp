@@ -112,10 +112,10 @@ class Batch {
 
     void print_counts(bool are_left) const {
         const std::chrono::duration<double, std::milli> took = begun_ ? Clock::now() - *begun_ : Clock::duration{};
-        std::fprintf(stderr, "done %llu, failed %llu, skipped %llu; %llu tokens, %s tok/s%s\n", n_done_, n_failed_,
+        std::fprintf(stderr, "done %llu, failed %llu, skipped %llu; %llu tokens, %s tok/s\n", n_done_, n_failed_,
                      n_skipped_, static_cast<unsigned long long>(n_tokens_),
-                     number(per_second(n_tokens_, took.count())).c_str(),
-                     are_left ? "; stopped, and lines are left: the same command goes on" : "");
+                     number(per_second(n_tokens_, took.count())).c_str());
+        if (are_left) std::fputs("stopped, and lines are left: the same command goes on\n", stderr);
     }
 
     const BatchOptions& options_;
