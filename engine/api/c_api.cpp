@@ -471,7 +471,7 @@ auspex_status auspex_engine_get_load(auspex_engine* engine, auspex_engine_load* 
         value.draft_pages = at.draft_pages;
         value.draft_pages_free = at.draft_pages_free;
         value.parked_n = at.n_parked;
-        value.prefix_lookups = at.prefix.lookups;
+        value.prefix_queries = at.prefix.queries;
         value.prefix_tokens = at.prefix.rows_wanted;
         value.prefix_hit_tokens = at.prefix.rows_found;
         value.prefix_pages_inserted = at.prefix.pages_inserted;

@@ -103,7 +103,7 @@ TEST_F(WaitingApi, StatesAndFiguresSayWhatIs) {
     ASSERT_EQ(auspex_sequence_get_stats(engine_, second, &stats), AUSPEX_OK);
     EXPECT_EQ(stats.cached_n, 32u);
     EXPECT_EQ(stats.prefilled_n, 7u);
-    EXPECT_EQ(load().prefix_lookups, 3u);
+    EXPECT_EQ(load().prefix_queries, 3u);
     EXPECT_EQ(load().prefix_hit_tokens, 64u);
     EXPECT_EQ(load().prefix_tokens, 3 * 39u);
     EXPECT_GE(load().prefix_pages_inserted, 2u);

@@ -85,10 +85,11 @@ class Propose : public GpuTest {
             Proposal& proposal = found[order[b]];
             proposal.drafts.assign(was.proposed, was.proposed + std::min(was.n_proposed, gpu::kMaxDraftLen));
             proposal.match_len = was.match_len;
-            expected.n_proposed = was.n_proposed;
+            expected.n_proposed = expected_records[b].n_proposed = was.n_proposed;
             expected.indexed_len = was.target_len + 1;
             expected.match_len = expected_records[b].match_len = was.match_len;
             std::copy(proposal.drafts.begin(), proposal.drafts.end(), expected.proposed);
+            std::copy(proposal.drafts.begin(), proposal.drafts.end(), expected_records[b].proposed);
         }
         EXPECT_EQ(std::memcmp(after.data(), states.data(), states.size() * sizeof(gpu::SlotState)), 0) << "a word that is not propose's changed";
         EXPECT_EQ(std::memcmp(written.data(), expected_records.data(), order.size() * sizeof(gpu::RoundRecord)), 0) << "records";

@@ -114,7 +114,7 @@ struct Job {
         sampling.temperature = temperature;
         sampling.seed = seed;
         if (acceptance != AcceptanceRule::rejection) sampling.acceptance = acceptance;
-        return {prompt, max_tokens, sampling, draft_len, ignore_eos, drafter, ngram_max, host_drafter, stop_texts, with_logprobs ? 1u : 0u, n_logprobs};
+        return {prompt, max_tokens, sampling, draft_len, ignore_eos, drafter, ngram_max, host_drafter, stop_texts, 0, with_logprobs ? 1u : 0u, n_logprobs};
     }
 };
 

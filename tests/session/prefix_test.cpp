@@ -129,14 +129,18 @@ EngineDesc engine_of(const Case& c) {
 Job greedy(std::vector<uint32_t> prompt, uint32_t draft_len = 0) { return {.prompt = std::move(prompt), .max_tokens = 24, .draft_len = draft_len}; }
 uint64_t found(Engine& engine) { return engine.scheduler().load().prefix.rows_found; }
 
-std::vector<uint32_t> cold_text(const Case& c, Job job) {
-    Case cold = c;
-    cold.prefix_cache = false;
-    cold.chunk = 0;
-    auto engine = make_engine(engine_of(cold));
-    job.draft_len = job.temperature > 0 && job.acceptance == AcceptanceRule::rejection ? job.draft_len : 0;
-    return run_job(*engine, job).tokens;
-}
+// What a sequence says alone, of a cold cache.
+class ColdTexts {
+  public:
+    explicit ColdTexts(bool prompt_kernels) : engine_(make_engine(engine_of({.prompt_kernels = prompt_kernels, .slots = 1, .prefix_cache = false}))) {}
+    std::vector<uint32_t> of(Job job) {
+        if (job.temperature == 0 || job.acceptance == AcceptanceRule::coupled) job.draft_len = 0;
+        return run_job(*engine_, job).tokens;
+    }
+
+  private:
+    std::unique_ptr<Engine> engine_;
+};
 
 const std::vector<uint32_t> kPrompt = random_prompt(100, kVocab, 11); // six pages and four tokens
 
@@ -159,11 +163,13 @@ std::vector<Second> seconds() {
 
 // All of the second prompts, each after the first alone or in company, by chunks of all sizes, drafts or none.
 TEST(Prefix, warm_texts_are_cold_texts) {
+    ColdTexts of_rows(false), of_prompts(true);
     const uint32_t lens[] = {0, 3, kAutoDraftLen};
     uint32_t cell = 0;
     for (const uint32_t chunk : {1u, 7u, 64u, 512u})
         for (const bool in_company : {false, true}) {
             const Case c = {.prompt_kernels = cell % 4 != 3, .chunk = chunk};
+            ColdTexts& cold = c.prompt_kernels ? of_prompts : of_rows;
             auto engine = make_engine(engine_of(c));
             ASSERT_TRUE(engine);
             run_job(*engine, greedy(kPrompt, 3));
@@ -178,7 +184,7 @@ TEST(Prefix, warm_texts_are_cold_texts) {
                     for (uint64_t j = 0; j < 7; ++j) company.push_back(engine->create_sequence(greedy(random_prompt(20 + 5 * static_cast<uint32_t>(j), kVocab, 100 + 50 * cell + 10 * i + j), 3).request()).value());
                 const uint64_t id = engine->create_sequence(job.request()).value();
                 drive(*engine);
-                EXPECT_EQ(answer_of(*engine, id).tokens, cold_text(c, job));
+                EXPECT_EQ(answer_of(*engine, id).tokens, cold.of(job));
                 EXPECT_EQ(find_sequence(*engine, id)->cached_n, all[i].hit);
                 EXPECT_GE(found(*engine) - before, all[i].hit);
                 EXPECT_EQ(find_sequence(*engine, id)->prefilled_n, all[i].prompt.size() - 1 - all[i].hit);
@@ -196,12 +202,13 @@ TEST(Prefix, warm_texts_are_cold_texts) {
 TEST(Prefix, a_prompts_last_row_is_no_row_of_a_prompt) {
     for (const bool prompt_kernels : {true, false}) {
         const Case c = {.prompt_kernels = prompt_kernels};
+        ColdTexts cold(prompt_kernels);
         auto engine = make_engine(engine_of(c));
         run_job(*engine, greedy(first_of(kPrompt, 96), 3));
         const Job longer = greedy(kPrompt);
         const uint64_t id = engine->create_sequence(longer.request()).value();
         drive(*engine);
-        EXPECT_EQ(answer_of(*engine, id).tokens, cold_text(c, longer));
+        EXPECT_EQ(answer_of(*engine, id).tokens, cold.of(longer));
         EXPECT_EQ(find_sequence(*engine, id)->cached_n, prompt_kernels ? 80u : 96u);
     }
 }
@@ -210,6 +217,7 @@ TEST(Prefix, a_prompts_last_row_is_no_row_of_a_prompt) {
 TEST(Prefix, sampled_texts_of_a_seed_are_those_of_a_cold_cache) {
     for (const bool prompt_kernels : {false, true}) {
         const Case c = {.prompt_kernels = prompt_kernels};
+        ColdTexts cold(prompt_kernels);
         auto engine = make_engine(engine_of(c));
         for (const AcceptanceRule rule : {AcceptanceRule::rejection, AcceptanceRule::coupled}) {
             run_job(*engine, {.prompt = kPrompt, .max_tokens = 30, .draft_len = 3, .temperature = 0.8f, .seed = 4});
@@ -217,7 +225,7 @@ TEST(Prefix, sampled_texts_of_a_seed_are_those_of_a_cold_cache) {
             job.acceptance = rule;
             const uint64_t id = engine->create_sequence(job.request()).value();
             drive(*engine);
-            EXPECT_EQ(answer_of(*engine, id).tokens, cold_text(c, job));
+            EXPECT_EQ(answer_of(*engine, id).tokens, cold.of(job));
             EXPECT_GE(find_sequence(*engine, id)->cached_n, 96u);
             EXPECT_GT(find_sequence(*engine, id)->stats.draft_n, 0u);
             ASSERT_TRUE(destroy_sequence(*engine, id).ok());
@@ -229,6 +237,7 @@ TEST(Prefix, sampled_texts_of_a_seed_are_those_of_a_cold_cache) {
 TEST(Prefix, answers_are_found_where_rows_of_prompts_take_their_kernels) {
     for (const bool prompt_kernels : {false, true}) {
         const Case c = {.prompt_kernels = prompt_kernels};
+        ColdTexts cold(prompt_kernels);
         auto engine = make_engine(engine_of(c));
         for (const uint32_t draft_len : {0u, 3u}) {
             Job job = greedy(random_prompt(60, kVocab, 20 + draft_len), draft_len);
@@ -237,7 +246,7 @@ TEST(Prefix, answers_are_found_where_rows_of_prompts_take_their_kernels) {
             const Job next = greedy(joined(joined(job.prompt, answer), random_prompt(9, kVocab, 3)), draft_len);
             const uint64_t id = engine->create_sequence(next.request()).value();
             drive(*engine);
-            EXPECT_EQ(answer_of(*engine, id).tokens, cold_text(c, next));
+            EXPECT_EQ(answer_of(*engine, id).tokens, cold.of(next));
             EXPECT_EQ(find_sequence(*engine, id)->cached_n, prompt_kernels ? 48u : 112u); // of 59, or of 119 rows
             ASSERT_TRUE(destroy_sequence(*engine, id).ok());
         }
@@ -247,6 +256,7 @@ TEST(Prefix, answers_are_found_where_rows_of_prompts_take_their_kernels) {
 // What was cancelled in the middle of a round, and stopped by a text, leaves nothing but what it said.
 TEST(Prefix, rounds_under_way_leave_nothing) {
     const Case c = {.prompt_kernels = false};
+    ColdTexts cold(false);
     auto engine = make_engine(engine_of(c));
     for (uint64_t seed = 0; seed < 12; ++seed) {
         Job job = greedy(random_prompt(20 + static_cast<uint32_t>(seed), kVocab, 40 + seed), 4);
@@ -258,13 +268,14 @@ TEST(Prefix, rounds_under_way_leave_nothing) {
         const Job next = greedy(joined(said, random_prompt(40, kVocab, 60 + seed)), 3);
         const uint64_t again = engine->create_sequence(next.request()).value();
         drive(*engine);
-        EXPECT_EQ(answer_of(*engine, again).tokens, cold_text(c, next)) << seed;
+        EXPECT_EQ(answer_of(*engine, again).tokens, cold.of(next)) << seed;
         EXPECT_GT(find_sequence(*engine, again)->cached_n, 0u);
         ASSERT_TRUE(destroy_sequence(*engine, again).ok());
     }
 }
 
 TEST(Prefix, those_that_come_together_share_their_beginning) {
+    ColdTexts cold(true);
     auto engine = make_engine(engine_of({.chunk = 512}));
     std::vector<uint64_t> ids;
     std::vector<Job> jobs;
@@ -274,7 +285,7 @@ TEST(Prefix, those_that_come_together_share_their_beginning) {
     }
     drive(*engine);
     for (size_t i = 0; i < ids.size(); ++i) {
-        EXPECT_EQ(answer_of(*engine, ids[i]).tokens, cold_text({}, jobs[i])) << i;
+        EXPECT_EQ(answer_of(*engine, ids[i]).tokens, cold.of(jobs[i])) << i;
         EXPECT_EQ(find_sequence(*engine, ids[i])->cached_n, i == 0 ? 0u : 96u) << i;
     }
 }
@@ -283,6 +294,7 @@ TEST(Prefix, those_that_come_together_share_their_beginning) {
 TEST(Prefix, evicted_and_parked_texts_are_cold_texts) {
     for (const bool prompt_kernels : {false, true}) {
         const Case c = {.prompt_kernels = prompt_kernels, .chunk = 64, .slots = 4, .cache_tokens = kContext + 4 * kPage};
+        ColdTexts cold(prompt_kernels);
         auto engine = make_engine(engine_of(c));
         std::vector<Job> jobs;
         std::vector<uint64_t> ids;
@@ -301,7 +313,7 @@ TEST(Prefix, evicted_and_parked_texts_are_cold_texts) {
             }
             return false;
         });
-        for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(answer_of(*engine, ids[i]).tokens, cold_text(c, jobs[i])) << i;
+        for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(answer_of(*engine, ids[i]).tokens, cold.of(jobs[i])) << i;
         const EngineLoad load = engine->scheduler().load();
         EXPECT_GT(load.prefix.pages_evicted, 0u);
         EXPECT_GT(load.prefix.rows_found, 200u);

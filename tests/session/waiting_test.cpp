@@ -96,6 +96,18 @@ TEST(Waiting, as_many_wait_as_may_and_each_says_what_it_says_alone) {
     EXPECT_EQ(engine->draft()->cache().n_free_pages(), engine->draft()->cache().shape().n_pages);
 }
 
+// Slots that came free since the last step count, too.
+TEST(Waiting, who_comes_after_others_went_is_not_refused_for_them) {
+    auto engine = make_engine(engine_with(2, 2));
+    std::vector<uint64_t> ids;
+    for (uint64_t i = 0; i < 4; ++i) ids.push_back(engine->create_sequence(job_of(5, 4, i).request()).value());
+    EXPECT_EQ(engine->create_sequence(job_of(5, 4, 9).request()).status().code(), Code::capacity);
+    for (int i = 0; i < 2; ++i) ASSERT_TRUE(destroy_sequence(*engine, ids[i]).ok());
+    for (int i = 0; i < 2; ++i) EXPECT_TRUE(engine->create_sequence(job_of(5, 4, 9).request()).ok());
+    EXPECT_EQ(engine->create_sequence(job_of(5, 4, 9).request()).status().code(), Code::capacity);
+    drive(*engine);
+}
+
 TEST(Waiting, the_urgent_go_first) {
     auto engine = make_engine(engine_with(1, 8));
     const uint64_t running = engine->create_sequence(job_of(5, 4, 1).request()).value();

@@ -229,10 +229,9 @@ void Admission::leave_waiting(LiveSequence& sequence) {
 uint32_t Admission::place(const LiveSequence& sequence) const { return waiting_.place(sequence.id, sequence.request.priority, sequence.came_ns); }
 
 Status Admission::wait_or_enter(LiveSequence& sequence) {
-    const bool may_wait = waiting_.size() - n_back_ < limits_.max_waiting;
     enter_waiting(sequence);
     let_in();
-    if (sequence.slot || may_wait) return ok_status();
+    if (sequence.slot || waiting_.size() - n_back_ <= limits_.max_waiting) return ok_status();
     leave_waiting(sequence);
     if (limits_.max_waiting > 0)
         return {Code::capacity, std::to_string(limits_.max_waiting) + " sequences wait already, which is as many as max_waiting lets wait; try again later"};

@@ -24,7 +24,7 @@ PrefixTree::Node* PrefixTree::child_of(Node& node, std::span<const uint32_t> tok
 
 PrefixTree::Hit PrefixTree::find(std::span<const uint32_t> tokens, uint32_t n_rows) {
     Hit hit;
-    counts_.lookups += 1;
+    counts_.queries += 1;
     counts_.rows_wanted += n_rows;
     clock_ += 1;
     Node* node = &root_;

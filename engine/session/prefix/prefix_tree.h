@@ -33,7 +33,7 @@ class PrefixTree {
     void give_back(ModelRole of, uint32_t n_pages);
 
     struct Counts {
-        uint64_t lookups = 0, rows_wanted = 0, rows_found = 0; // of the target
+        uint64_t queries = 0, rows_wanted = 0, rows_found = 0; // of the target
         uint64_t pages_inserted = 0, pages_evicted = 0;        // of either
         uint32_t n_nodes = 0;
     };

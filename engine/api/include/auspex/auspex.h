@@ -569,7 +569,7 @@ typedef struct auspex_engine_load {
     uint32_t target_pages, target_pages_free; /* of its cache; free ones, and those that nobody would miss */
     uint32_t draft_pages, draft_pages_free;
     uint64_t parked_n;         /* times that a sequence lost its slot, since the engine was created */
-    uint64_t prefix_lookups, prefix_tokens, prefix_hit_tokens; /* of the prefix cache since then: how often it was asked, for how many tokens, and how many it had */
+    uint64_t prefix_queries, prefix_tokens, prefix_hit_tokens; /* of the prefix cache since then: how often it was asked, for how many tokens, and how many it had */
     uint64_t prefix_pages_inserted, prefix_pages_evicted; /* of both caches */
 } auspex_engine_load;
 
