@@ -14,13 +14,14 @@ Json or_null(bool is_known, double value) {
 
 // llama.cpp's names.
 Json timings_json(const Totals& totals) {
-    Json timings = {{"cache_n", 0}, {"prompt_n", totals.prompt_n}};
+    const uint64_t read_n = totals.prompt_n - totals.cached_n;
+    Json timings = {{"cache_n", totals.cached_n}, {"prompt_n", read_n}};
     const auto add = [&](const std::string& what, uint64_t n, bool has_ms, double ms) {
         timings[what + "_ms"] = or_null(has_ms, ms);
         timings[what + "_per_token_ms"] = or_null(has_ms && n > 0, ms / static_cast<double>(n));
         timings[what + "_per_second"] = or_null(has_ms && ms > 0, 1e3 * static_cast<double>(n) / ms);
     };
-    add("prompt", totals.prompt_n, totals.has_prompt_ms, totals.prompt_ms);
+    add("prompt", read_n, totals.has_prompt_ms, totals.prompt_ms);
     timings["predicted_n"] = totals.predicted_n;
     add("predicted", totals.predicted_n, totals.has_predicted_ms, totals.predicted_ms);
     if (totals.draft_n > 0) {
@@ -51,17 +52,22 @@ Json choice_json(const Answer& answer, size_t index) {
         json["message"] = {{"role", "assistant"}, {"content", choice.text}};
     else
         json["text"] = choice.text;
-    json["logprobs"] = nullptr;
+    if (answer.pieces)
+        json["logprobs"] =
+            logprobs_json(answer.endpoint, {choice.text, choice.stop_reason, choice.logprobs}, answer.pieces);
+    else
+        json["logprobs"] = nullptr;
     json["finish_reason"] = finish_reason(choice.stop_reason);
     return json;
 }
 
 } // namespace
 
-void Totals::add_prompt(const auspex_sequence_stats& stats) {
+void Totals::add_prompt(const auspex_sequence_stats& stats, double waited_ms) {
     prompt_n += stats.prompt_n;
+    cached_n += std::min(stats.cached_n, stats.prompt_n); // one that had to begin anew counts what it finds again
     if (stats.prompt_ms < 0) return;
-    prompt_ms += stats.prompt_ms;
+    prompt_ms += std::max(stats.prompt_ms - waited_ms, 0.0);
     has_prompt_ms = true;
 }
 
@@ -98,7 +104,7 @@ Json to_json(const Answer& answer) {
              {{"prompt_tokens", totals.prompt_n},
               {"completion_tokens", totals.predicted_n},
               {"total_tokens", totals.prompt_n + totals.predicted_n},
-              {"prompt_tokens_details", {{"cached_tokens", 0}}}}},
+              {"prompt_tokens_details", {{"cached_tokens", totals.cached_n}}}}},
             {"system_fingerprint", answer.fingerprint},
             {"timings", timings_json(totals)},
             {"auspex", speculation_json(answer)}};

@@ -1,7 +1,7 @@
 // What comes of a request, as plain data, and as OpenAI's object chat.completion or text_completion.
 #pragma once
 
-#include "openai/request.h"
+#include "openai/logprobs.h"
 
 #include <array>
 #include <string>
@@ -12,11 +12,13 @@ namespace auspex::openai {
 struct Choice {
     std::string text{};
     auspex_stop_reason stop_reason = AUSPEX_STOP_NONE;
+    std::vector<auspex_token_logprobs> logprobs{}; // of the tokens that were generated, where they are asked for
 };
 
 // Sums over the prompts and choices of an answer: of several, the speeds are means of one.
 struct Totals {
     uint64_t prompt_n = 0;                  // tokens; each prompt counts once, whatever n is
+    uint64_t cached_n = 0;                  // of them: were in the cache, and not read
     uint64_t predicted_n = 0;               // end tokens included
     double prompt_ms = 0, predicted_ms = 0; // wall time
     bool has_prompt_ms = false, has_predicted_ms = false;
@@ -27,7 +29,8 @@ struct Totals {
     double c = -1, v = -1, predicted_speedup = -1; // of the choice that ended last; < 0: not known
     std::string choice{};
 
-    void add_prompt(const auspex_sequence_stats& stats); // of the sequence that read it
+    // Of the sequence that read it. waited_ms: of its prompt_ms, before it was let in.
+    void add_prompt(const auspex_sequence_stats& stats, double waited_ms = 0);
     void add_choice(const auspex_sequence_stats& stats);
 };
 
@@ -38,6 +41,7 @@ struct Answer {
     std::string model{}, fingerprint{};
     uint64_t seed = 0; // of choice 0
     std::vector<Choice> choices{};
+    Pieces pieces{}; // empty: log-probabilities are not told
     Totals totals{};
 };
 

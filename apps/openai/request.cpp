@@ -14,23 +14,10 @@ namespace {
 
 constexpr size_t kMaxPrompts = 1024, kMaxStopTexts = 16, kMaxStopBytes = 256, kMaxNameBytes = 256;
 constexpr double kBan = -100; // OpenAI's word for never
+constexpr int64_t kMostPriority = 10;
 
 // ---- what cannot be done yet
 // -------------------------------------------------------------------------------------------
-
-// Chat: logprobs true or false, and top_logprobs 0 … 20; completions: logprobs 0 … 20.
-void parse_logprobs(const Fields& fields, Endpoint endpoint) {
-    constexpr const char* not_yet = "log-probabilities are not supported yet";
-    if (endpoint == Endpoint::chat) {
-        if (fields.boolean("logprobs").value_or(false)) throw RequestError("logprobs", not_yet, "unsupported");
-        if (fields.whole("top_logprobs", 0, 20).value_or(0) > 0)
-            throw RequestError("top_logprobs", not_yet, "unsupported");
-        return;
-    }
-    const Json* asked = fields.find("logprobs");
-    if (asked && asked->is_boolean() && !asked->get<bool>()) return; // as llama.cpp's clients say it
-    if (fields.whole("logprobs", 0, 20)) throw RequestError("logprobs", not_yet, "unsupported");
-}
 
 void parse_response_format(const Fields& fields) {
     const Json* format = fields.find("response_format");
@@ -203,6 +190,22 @@ std::vector<auspex_token_bias> parse_biases(const Fields& fields, const Limits& 
     return biases;
 }
 
+// Chat: logprobs true or false, and top_logprobs 0 … 20; completions: logprobs 0 … 20.
+std::optional<uint32_t> parse_logprobs(const Fields& fields, Endpoint endpoint) {
+    const bool is_chat = endpoint == Endpoint::chat;
+    const Json* asked = fields.find("logprobs");
+    // Of completions false is what some clients say for nothing.
+    const bool is_off = is_chat ? !fields.boolean("logprobs").value_or(false) : !asked || *asked == false;
+    const char* name = is_chat ? "top_logprobs" : "logprobs";
+    if (is_off) {
+        if (is_chat && fields.find(name))
+            throw RequestError(name,
+                               "expected logprobs to be true beside it, " + (asked ? found(*asked) : "found nothing"));
+        return std::nullopt;
+    }
+    return static_cast<uint32_t>(fields.whole(name, 0, AUSPEX_MAX_LOGPROBS).value_or(0));
+}
+
 std::optional<uint32_t> parse_draft_len(const Fields& fields, const Limits& limits) {
     const Json* given = fields.find("draft_len");
     if (!given) return std::nullopt;
@@ -254,7 +257,6 @@ Request parse_request(Endpoint endpoint, const Json& body, const Limits& limits)
         fields.text(name, kMaxNameBytes); // any is taken: there is one model
     refuse_unsupported(fields);
     parse_response_format(fields);
-    parse_logprobs(fields, endpoint);
     if (endpoint == Endpoint::chat)
         request.messages = parse_messages(fields);
     else
@@ -277,6 +279,8 @@ Request parse_request(Endpoint endpoint, const Json& body, const Limits& limits)
     request.draft_len = parse_draft_len(fields, limits);
     request.drafter = parse_drafter(fields, limits);
     request.acceptance = parse_acceptance(fields);
+    request.logprobs = parse_logprobs(fields, endpoint);
+    request.priority = static_cast<int32_t>(fields.whole("priority", -kMostPriority, kMostPriority).value_or(0));
     return request;
 }
 
@@ -301,6 +305,9 @@ ChoiceDesc::ChoiceDesc(const Request& request, const auspex_sequence_desc& usual
     if (request.draft_len) desc_.draft_len = *request.draft_len;
     if (request.drafter) desc_.drafter = *request.drafter;
     if (request.acceptance) desc_.acceptance = *request.acceptance;
+    desc_.with_logprobs = request.logprobs ? 1 : 0;
+    desc_.n_logprobs = request.logprobs.value_or(0);
+    desc_.priority = request.priority;
 }
 
 } // namespace auspex::openai

@@ -51,6 +51,8 @@ struct Request {
     std::optional<uint32_t> draft_len{}; // these three absent: the program's own
     std::optional<auspex_drafter> drafter{};
     std::optional<auspex_acceptance> acceptance{};
+    std::optional<uint32_t> logprobs{}; // how many of the best tokens are told with each; absent: nothing of it
+    int32_t priority = 0;               // of those that wait the lowest goes first
 
     uint32_t n_prompts() const { return endpoint == Endpoint::chat ? 1 : static_cast<uint32_t>(prompts.size()); }
 };

@@ -134,7 +134,10 @@ TEST(CliBatch, HostileLinesAreAnsweredAndEndNothing) {
         {body(R"("drafter":"self")"), "drafter"},
         {body(R"("stream":true)"), "stream"},
         {body(R"("tools":[{}])"), "tools"},
-        {body(R"("logprobs":1)"), "logprobs"},
+        {body(R"("logprobs":21)"), "logprobs"},
+        {body(R"("logprobs":true)"), "logprobs"},
+        {body(R"("logprobs":1,"echo":true)"), "echo"},
+        {body(R"("priority":11)"), "priority"},
         {body(R"("response_format":{"type":"json_object"})"), "response_format"},
         {body(R"("prompt":[4096])"), "prompt"},
         {body(R"("prompt":[[1],[]])"), "prompt[1]"},
@@ -152,6 +155,7 @@ TEST(CliBatch, HostileLinesAreAnsweredAndEndNothing) {
         {chat(R"("messages":[{"role":"user"}])"), "messages[0].content"},
         {chat(R"("messages":[{"role":"user","content":[{"type":"image_url"}]}])"), "messages[0].content[0].type"},
         {chat(R"("prompt":"x")"), "messages"},
+        {chat(R"("messages":[{"role":"user","content":"x"}],"top_logprobs":1)"), "top_logprobs"},
     };
     std::string lines;
     for (size_t i = 0; i < cases.size(); ++i) {

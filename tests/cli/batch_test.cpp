@@ -5,6 +5,7 @@
 #include <chrono>
 #include <csignal>
 #include <fcntl.h>
+#include <sstream>
 #include <sys/file.h>
 #include <thread>
 #include <unistd.h>
@@ -130,6 +131,97 @@ TEST(CliBatch, ASignalWhenNothingIsLeftIsNone) {
     signal_at(session, files.out, 1, SIGTERM); // both have begun
     EXPECT_EQ(session.exit_code(), 0);
     EXPECT_EQ(texts_of(files.out).size(), 2u);
+}
+
+// Of as many as may run as many again wait in the engine: at a signal they are left, but none that runs.
+TEST(CliBatch, WhatWaitsAtASignalIsLeft) {
+    std::string lines = request("short", {{"prompt", "Hi"}, {"max_tokens", 1}});
+    for (const char* id : {"runs", "waits", "too"})
+        lines += request(id, {{"prompt", "Once"}, {"ignore_eos", true}});
+    const Files files(lines);
+    {
+        CliTerminalSession session(files.arguments({"--parallel", "1"}));
+        signal_at(session, files.out, 1, SIGTERM);
+        EXPECT_EQ(session.exit_code(), kAgain);
+    }
+    EXPECT_EQ(texts_of(files.out).size(), 2u);
+    EXPECT_TRUE(texts_of(files.out).contains("runs"));
+    files.run();
+    const auto texts = texts_of(files.out);
+    EXPECT_EQ(texts.size(), 4u);
+    EXPECT_EQ(texts.at("waits"), texts.at("runs"));
+}
+
+TEST(CliBatch, PrioritiesOrderWhatWaits) {
+    const auto one = [](const char* id, int n_tokens, int priority) {
+        return request(id,
+                       {{"prompt", "Once"}, {"max_tokens", n_tokens}, {"ignore_eos", true}, {"priority", priority}});
+    };
+    const Files files(one("short", 4, 0) + one("long", 400, 10) + one("later", 4, 3) + one("sooner", 4, -3));
+    files.run({"--parallel", "2"});
+    std::vector<std::string> order;
+    for (const Json& line : lines_of(files.out))
+        order.push_back(line["custom_id"]);
+    EXPECT_EQ(order, (std::vector<std::string>{"short", "sooner", "later", "long"}));
+}
+
+TEST(CliBatch, TimesAreWithoutWaiting) {
+    const Files files(request("runs", {{"prompt", "Once"}, {"max_tokens", 400}, {"ignore_eos", true}}) +
+                      request("waits", {{"prompt", "Once"}, {"max_tokens", 2}}) +
+                      request("nothing", {{"prompt", "Once"}, {"max_tokens", 0}}));
+    files.run({"--parallel", "1"});
+    auto results = results_of(files.out);
+    const double runs_ms = results["runs"]["body"]["timings"]["predicted_ms"];
+    for (const char* id : {"waits", "nothing"})
+        EXPECT_LT(results[id]["body"]["timings"]["prompt_ms"].get<double>(), runs_ms / 2) << id;
+}
+
+TEST(CliBatch, PrioritiesChangeNoText) {
+    std::istringstream in(many_requests());
+    std::string lines;
+    int i = 0;
+    for (std::string text; std::getline(in, text); ++i) {
+        Json line = Json::parse(text);
+        line["body"]["priority"] = i * 7 % 21 - 10;
+        lines += line.dump() + "\n";
+    }
+    EXPECT_EQ(i, kMany);
+    const Files files(lines);
+    files.run({"--parallel", "4"});
+    EXPECT_EQ(texts_of(files.out), many_texts());
+}
+
+TEST(CliBatch, WhatWasReadBeforeIsNotReadAgain) {
+    std::string story = "Once upon a time";
+    for (int i = 0; i < 20; ++i)
+        story += " there was a fox named Ruby, and she was curious.";
+    const Files files(request("first", {{"prompt", story}, {"max_tokens", 4}}) +
+                      request("again", {{"prompt", story}, {"max_tokens", 4}}) +
+                      request("choices", {{"prompt", story}, {"max_tokens", 4}, {"n", 3}, {"temperature", 1}}) +
+                      request("nothing", {{"prompt", story}, {"max_tokens", 0}, {"n", 3}}) +
+                      request("other", {{"prompt", "Hugo" + story}, {"max_tokens", 4}}));
+    files.run({"--parallel", "3"});
+    auto results = results_of(files.out);
+    const Json whole = results["first"]["body"]["usage"]["prompt_tokens"];
+    for (const auto& [id, response] : results) {
+        SCOPED_TRACE(id);
+        const Json &usage = response["body"]["usage"], &timings = response["body"]["timings"];
+        const uint64_t cached = usage["prompt_tokens_details"]["cached_tokens"];
+        EXPECT_EQ(timings["cache_n"], cached);
+        EXPECT_EQ(timings["prompt_n"].get<uint64_t>() + cached, usage["prompt_tokens"]);
+        if (id != "other") {
+            EXPECT_EQ(usage["prompt_tokens"], whole);
+        }
+        // The first two begin at once, and both read it.
+        if (id == "choices" || id == "nothing") {
+            EXPECT_GT(cached, whole.get<uint64_t>() / 2);
+            EXPECT_LT(cached, whole.get<uint64_t>());
+        }
+        if (id == "first" || id == "other") {
+            EXPECT_EQ(cached, 0u);
+        }
+    }
+    EXPECT_EQ(results["again"]["body"]["choices"], results["first"]["body"]["choices"]);
 }
 
 TEST(CliBatch, PartsCoverAllLinesOnce) {

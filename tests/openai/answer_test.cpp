@@ -85,6 +85,23 @@ TEST(OpenAiAnswer, CompletionsAndChats) {
             R"({"index":1,"message":{"role":"assistant","content":"two"},"logprobs":null,"finish_reason":"length"})"));
 }
 
+TEST(OpenAiAnswer, WhatWasInTheCacheWasNotRead) {
+    Answer answer{.choices = {{"", AUSPEX_STOP_EOS}}};
+    auspex_sequence_stats first = stats(0), other = stats(0);
+    first.cached_n = 6;
+    answer.totals.add_prompt(first, 3); // of 5 ms it waited for 3
+    other.cached_n = 12;                // began anew, and found 6 of its 10 tokens twice
+    other.prompt_ms = 1;
+    answer.totals.add_prompt(other, 2);
+    const Json json = to_json(answer);
+    EXPECT_EQ(json["usage"]["prompt_tokens"], 20);
+    EXPECT_EQ(json["usage"]["prompt_tokens_details"]["cached_tokens"], 16);
+    EXPECT_EQ(json["timings"]["cache_n"], 16);
+    EXPECT_EQ(json["timings"]["prompt_n"], 4);
+    EXPECT_EQ(json["timings"]["prompt_ms"], 2);
+    EXPECT_EQ(json["timings"]["prompt_per_second"], 2000);
+}
+
 TEST(OpenAiAnswer, WhatIsNotKnownIsNull) {
     Answer answer{.choices = {{"", AUSPEX_STOP_CONTEXT}}};
     auspex_sequence_stats nothing = stats(0);

@@ -80,6 +80,7 @@ TEST(OpenAiRequest, NumbersAtAndBeyondTheirEnds) {
         for (const char* name : {"max_tokens", "max_completion_tokens", "n_predict"})
             expect_range(name, "0", "512", "-1", "513", true, endpoint);
         expect_range("draft_len", "0", "8", "-1", "9", true, endpoint);
+        expect_range("priority", "-10", "10", "-11", "11", true, endpoint);
     }
     expect({{R"("seed":-9223372036854775808)"},
             {R"("seed":9223372036854775807)"},
@@ -228,17 +229,35 @@ TEST(OpenAiRequest, WhatCannotBeDoneIsRefusedByName) {
                 {"\"user\":\"" + std::string(257, 'u') + "\"", "user"},
                 {R"("no_such_field":[{"x":1}])"}},
                endpoint);
+}
+
+TEST(OpenAiRequest, LogProbabilitiesOfBothForms) {
+    expect_range("logprobs", "0", "20", "-1", "21", true);
+    expect({{R"("logprobs":false)"}, {R"("logprobs":3,"echo":true)", "echo"}, {R"("top_logprobs":99)"}});
     expect({{R"("logprobs":null)"},
-            {R"("logprobs":0)", "logprobs"},
-            {R"("logprobs":20)", "logprobs"},
-            {R"("logprobs":21)", "logprobs"},
-            {R"("logprobs":true)", "logprobs"}});
-    expect({{R"("logprobs":false)"},
-            {R"("logprobs":true)", "logprobs"},
+            {R"("logprobs":false)"},
+            {R"("logprobs":false,"top_logprobs":null)"},
+            {R"("logprobs":true)"},
+            {R"("logprobs":true,"top_logprobs":0)"},
+            {R"("logprobs":true,"top_logprobs":20)"},
+            {R"("logprobs":true,"top_logprobs":21)", "top_logprobs"},
+            {R"("logprobs":true,"top_logprobs":-1)", "top_logprobs"},
+            {R"("logprobs":true,"top_logprobs":1.5)", "top_logprobs"},
+            {R"("logprobs":true,"top_logprobs":true)", "top_logprobs"},
             {R"("logprobs":1)", "logprobs"},
-            {R"("top_logprobs":0)"},
-            {R"("top_logprobs":5)", "top_logprobs"}},
+            {R"("logprobs":"true")", "logprobs"},
+            {R"("top_logprobs":0)", "top_logprobs"},
+            {R"("top_logprobs":5)", "top_logprobs"},
+            {R"("logprobs":false,"top_logprobs":5)", "top_logprobs"},
+            {R"("logprobs":true,"echo":true)", "echo"}},
            Endpoint::chat);
+    EXPECT_EQ(parse_with("").logprobs, std::nullopt);
+    EXPECT_EQ(parse_with(R"("logprobs":false)").logprobs, std::nullopt);
+    EXPECT_EQ(parse_with(R"("logprobs":0)").logprobs, 0u);
+    EXPECT_EQ(parse_with(R"("logprobs":7)").logprobs, 7u);
+    EXPECT_EQ(parse_with(R"("logprobs":true)", Endpoint::chat).logprobs, 0u);
+    EXPECT_EQ(parse_with(R"("logprobs":true,"top_logprobs":7)", Endpoint::chat).logprobs, 7u);
+    EXPECT_EQ(parse_with(R"("logprobs":false)", Endpoint::chat).logprobs, std::nullopt);
 }
 
 TEST(OpenAiRequest, Prompts) {
@@ -323,9 +342,11 @@ TEST(OpenAiRequest, DescribesChoices) {
     EXPECT_EQ((*whole).draft_len, 3u);
     EXPECT_EQ((*whole).lenience, 0.5f);
     EXPECT_EQ((*whole).seed, 5u);
+    EXPECT_EQ((*whole).with_logprobs, 0u);
+    EXPECT_EQ((*whole).priority, 0);
     const Request request = parse_with(
         R"("temperature":0.5,"top_p":0.75,"min_p":0.25,"top_k":40,"presence_penalty":1,"frequency_penalty":-1,"repeat_penalty":1.5,
-        "max_tokens":7,"stop":["a","bc"],"ignore_eos":true,"draft_len":4,"drafter":"ngram","acceptance":"coupled","logit_bias":{"8":2.5})");
+        "max_tokens":7,"stop":["a","bc"],"ignore_eos":true,"draft_len":4,"drafter":"ngram","acceptance":"coupled","logit_bias":{"8":2.5},"logprobs":4,"priority":-7)");
     const ChoiceDesc desc(request, usual, UINT64_MAX, 2);
     EXPECT_EQ((*desc).seed, 1u) << "seeds go round";
     EXPECT_EQ((*desc).temperature, 0.5f);
@@ -344,6 +365,9 @@ TEST(OpenAiRequest, DescribesChoices) {
     EXPECT_STREQ((*desc).stop_texts[1], "bc");
     ASSERT_EQ((*desc).bias_count, 1u);
     EXPECT_EQ((*desc).biases[0].bias, 2.5f);
+    EXPECT_EQ((*desc).with_logprobs, 1u);
+    EXPECT_EQ((*desc).n_logprobs, 4u);
+    EXPECT_EQ((*desc).priority, -7);
     const Request none = parse_with(R"("max_tokens":0)");
     EXPECT_EQ((*ChoiceDesc(none, usual, 0, 0)).max_tokens, AUSPEX_HOLD) << "reads, and says nothing";
 }

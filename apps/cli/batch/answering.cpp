@@ -1,5 +1,6 @@
 // A prompt takes as many slots as it has choices. One sequence reads it; of several choices the others fork from it
-// when it has, and it goes on as the last itself.
+// when it has, and it goes on as the last itself. As many again wait in the engine, which lets one in as soon as a slot
+// is free: no round passes until it is filled.
 #include "cli/batch/answering.h"
 
 #include <algorithm>
@@ -9,9 +10,6 @@
 namespace auspex::cli {
 
 namespace {
-
-// Further choices that may wait in the engine for a slot: 0 while it refuses what it has no slot for.
-constexpr uint32_t kMayWait = 0;
 
 std::string last_component(const std::string& path) {
     const std::string name = path.substr(0, path.find_last_not_of("/\\") + 1);
@@ -100,12 +98,13 @@ std::unique_ptr<Job> Answering::prepare(openai::BatchLine line, uint64_t line_nu
     answer.fingerprint = fingerprint_;
     answer.seed = request.seed ? static_cast<uint64_t>(*request.seed) : std::random_device{}();
     answer.choices.resize(job->n_choices());
+    if (request.logprobs) answer.pieces = pieces();
     return job;
 }
 
 bool Answering::begin(Job& job) {
     const uint32_t n_slots = job.request.max_tokens == 0u ? 1 : job.request.n;
-    while (!job.has_begun_all() && live_.size() + n_slots <= options_.parallel + kMayWait) {
+    while (!job.has_begun_all() && live_.size() + n_slots <= most_alive(options_)) {
         try {
             begin_prompt(job);
         } catch (const Failure& failure) {
@@ -129,12 +128,13 @@ void Answering::begin_prompt(Job& job) {
     const bool forks = request.n > 1 && request.max_tokens != 0u;
     if (forks) desc->max_tokens = AUSPEX_HOLD;
     const auto sequence = client_.create(*desc);
-    live_.push_back({sequence, &job, forks ? first + request.n - 1 : first, {}});
+    live_.push_back({sequence, &job, forks ? first + request.n - 1 : first, {}, {}, 0});
+    if (is_waiting(live_.back())) live_.back().waits_since = Clock::now();
     if (!forks) return;
     const size_t reader = live_.size() - 1; // goes on as the last choice when its forks have what they share
     for (size_t choice = first; choice < first + request.n - 1; ++choice) {
         const openai::ChoiceDesc own(request, *usual_, job.answer.seed, static_cast<uint32_t>(choice));
-        live_.push_back({client_.fork(sequence, *own), &job, choice, {}});
+        live_.push_back({client_.fork(sequence, *own), &job, choice, {}, {}, 0});
     }
     live_[reader].fork = live_[reader + 1].sequence;
 }
@@ -146,12 +146,29 @@ void Answering::abandon(Job& job) {
     std::erase_if(live_, [&](const Live& live) { return live.job == &job; });
 }
 
+std::vector<Job*> Answering::end_waiting() {
+    std::vector<Job*> jobs, waiting;
+    for (const Live& live : live_)
+        if (jobs.empty() || jobs.back() != live.job) jobs.push_back(live.job);
+    for (Job* job : jobs) {
+        const bool is_in = std::any_of(live_.begin(), live_.end(),
+                                       [&](const Live& live) { return live.job == job && !is_waiting(live); });
+        if (is_in || job->n_ended > 0 || !job->has_begun_all()) continue;
+        abandon(*job);
+        waiting.push_back(job);
+    }
+    return waiting;
+}
+
 bool Answering::collect(Live& live) {
     Job& job = *live.job;
     const openai::Request& request = job.request;
     if (live.fork.id != 0) { // stands before it in the list, so that it is still there
         const auspex_sequence_stats of_fork = client_.stats(live.fork);
         if (of_fork.prompt_ms < 0 && of_fork.stop_reason == AUSPEX_STOP_NONE) return false;
+        auspex_sequence_stats reading = client_.stats(live.sequence); // begins anew with what is appended
+        reading.prompt_ms = of_fork.prompt_ms;
+        job.answer.totals.add_prompt(reading, live.waited_ms);
         const openai::ChoiceDesc desc(request, *usual_, job.answer.seed, static_cast<uint32_t>(live.choice));
         client_.append(live.sequence, *desc);
         live.fork = {};
@@ -162,9 +179,10 @@ bool Answering::collect(Live& live) {
     // Asked before reading: what ended is complete.
     const auspex_sequence_stats stats = client_.stats(live.sequence);
     client_.read(live.sequence, tokens, choice.text);
+    if (request.logprobs) client_.read_logprobs(live.sequence, choice.logprobs);
     if (stats.stop_reason == AUSPEX_STOP_NONE) return false;
     choice.stop_reason = stats.stop_reason;
-    if (live.choice % request.n == 0) job.answer.totals.add_prompt(stats);
+    if (request.n == 1 || request.max_tokens == 0u) job.answer.totals.add_prompt(stats, live.waited_ms);
     client_.destroy(live.sequence);
     if (request.max_tokens != 0u) {
         job.answer.totals.add_choice(stats);
@@ -176,8 +194,19 @@ bool Answering::collect(Live& live) {
     return true;
 }
 
+openai::Pieces Answering::pieces() {
+    if (!tokenizer_) tokenizer_.emplace(options_.models.target);
+    return [this](uint32_t token) { return openai::Piece{tokenizer_->piece(token), tokenizer_->is_control(token)}; };
+}
+
 std::vector<Job*> Answering::step() {
+    const auto begin = Clock::now();
     const bool all_finished = client_.step();
+    for (Live& live : live_) {
+        if (!live.waits_since || is_waiting(live)) continue;
+        live.waited_ms = std::chrono::duration<double, std::milli>(begin - *live.waits_since).count();
+        live.waits_since.reset();
+    }
     std::vector<Live> running;
     std::vector<Job*> ended;
     for (Live& live : live_) {

@@ -29,12 +29,13 @@ class Batch {
         std::unique_ptr<Job> waiting; // the next, for which slots are missing
         while (true) {
             begin_jobs(waiting);
+            if (interrupted()) give_up_waiting();
             if (progress_) progress_->draw(lines_.fraction());
             if (!answering_ || answering_->is_idle()) break;
             answering_->advance([&](Job& job) { finish(job); });
         }
         progress_.reset();
-        const bool are_left = waiting != nullptr || (interrupted() && find_work());
+        const bool are_left = waiting != nullptr || has_given_up_ || (interrupted() && find_work());
         print_counts(are_left);
         return are_left ? kExitAgain : kExitOk;
     }
@@ -91,6 +92,7 @@ class Batch {
     void load() {
         Client::Request request{options_.models};
         request.max_sequences = options_.parallel;
+        request.max_waiting = most_alive(options_); // so that none of them is ever refused
         request.max_draft_len = options_.sampling.max_draft_len();
         client_.emplace(request);
         answering_.emplace(options_, *client_);
@@ -107,7 +109,20 @@ class Batch {
         results_.add({.line = job.line, .custom_id = job.custom_id, .body = openai::to_json(job.answer)});
         ++n_done_;
         n_tokens_ += job.answer.totals.predicted_n;
+        forget(job);
+    }
+
+    void forget(const Job& job) {
         std::erase_if(running_, [&](const auto& other) { return other.get() == &job; });
+    }
+
+    // What runs is finished, what only waits for its turn is not.
+    void give_up_waiting() {
+        if (!answering_) return;
+        answering_->give_up_waiting([&](Job& job) {
+            has_given_up_ = true;
+            forget(job);
+        });
     }
 
     void print_counts(bool are_left) const {
@@ -129,7 +144,7 @@ class Batch {
 
     std::unordered_set<std::string> seen_{}; // custom_ids of the lines so far, of all parts
     std::optional<std::string> custom_id_{}; // of the line
-    bool is_repeated_ = false, is_found_ = false;
+    bool is_repeated_ = false, is_found_ = false, has_given_up_ = false;
     unsigned long long n_done_ = 0, n_failed_ = 0, n_skipped_ = 0;
     uint64_t n_tokens_ = 0;
 };

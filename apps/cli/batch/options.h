@@ -22,6 +22,11 @@ struct BatchOptions {
     SamplingOptions sampling; // of it what is said of drafts: where a request says nothing
 };
 
+// Sequences that the engine is given at once: as many as run, and as many that wait to take their place.
+inline uint32_t most_alive(const BatchOptions& options) {
+    return 2 * options.parallel;
+}
+
 void declare_batch(CLI::App& app, BatchOptions& options, Shared& shared);
 void complete(BatchOptions& options, const Shared& shared); // checks what the flags say together
 int batch(const BatchOptions& options);                     // the exit code; throws Failure

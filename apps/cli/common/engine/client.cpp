@@ -315,6 +315,22 @@ void Client::read(auspex_sequence sequence, std::vector<auspex_token>& tokens, s
     } while (count > 0); // a buffer may stay short of a whole character
 }
 
+void Client::read_logprobs(auspex_sequence sequence, std::vector<auspex_token_logprobs>& logprobs) {
+    std::array<auspex_token_logprobs, 32> more;
+    size_t count = 0;
+    do {
+        check(auspex_sequence_read_logprobs(engine_, sequence, more.data(), more.size(), &count));
+        logprobs.insert(logprobs.end(), more.begin(), more.begin() + static_cast<std::ptrdiff_t>(count));
+    } while (count == more.size());
+}
+
+auspex_sequence_state Client::state(auspex_sequence sequence) {
+    auspex_sequence_state state;
+    auspex_sequence_state_init(&state, sizeof state);
+    check(auspex_sequence_get_state(engine_, sequence, &state));
+    return state;
+}
+
 auspex_sequence_stats Client::stats(auspex_sequence sequence) {
     auspex_sequence_stats stats;
     auspex_sequence_stats_init(&stats, sizeof stats);

@@ -72,6 +72,8 @@ class Client {
     void wait();
     // Appends what became readable.
     void read(auspex_sequence sequence, std::vector<auspex_token>& tokens, std::string& text);
+    void read_logprobs(auspex_sequence sequence, std::vector<auspex_token_logprobs>& logprobs);
+    auspex_sequence_state state(auspex_sequence sequence);
     // Throws Failure(kExitFile) once the target has given what are no numbers: no token after that means anything.
     auspex_sequence_stats stats(auspex_sequence sequence);
     auspex_round_times take_round_times(uint32_t draft_len);
