@@ -29,6 +29,7 @@ struct Run {
 struct Place {
     auspex_sequence sequence{};
     uint32_t n_left = kRequestsOfEach;
+    uint32_t n_tokens_left = 0;
     uint64_t comes_at_round = 0;
     Clock::time_point created{}, last_read{};
     double longest_gap_ms = 0.0;
@@ -90,12 +91,11 @@ class Crowd {
         desc->draft_len = way_.draft_len;
         desc->ignore_eos = 1;
         ++n_begun_;
-        place = {.sequence = client_.create(*desc), .n_left = place.n_left - 1, .created = Clock::now()};
+        place = {.sequence = client_.create(*desc), .n_left = place.n_left - 1, .n_tokens_left = desc->max_tokens, .created = Clock::now()};
     }
 
     // True when its sequence has ended.
     bool collect(Place& place) {
-        const auspex_sequence_stats stats = client_.stats(place.sequence);
         tokens_.clear();
         text_.clear();
         client_.read(place.sequence, tokens_, text_);
@@ -106,8 +106,9 @@ class Crowd {
             place.has_token = true;
             place.last_read = now;
             n_tokens_ += tokens_.size();
+            place.n_tokens_left -= static_cast<uint32_t>(tokens_.size());
         }
-        if (stats.stop_reason == AUSPEX_STOP_NONE) return false;
+        if (place.n_tokens_left > 0) return false;
         longest_gaps_ms_.push_back(place.longest_gap_ms);
         client_.destroy(place.sequence);
         place.sequence = {};
