@@ -80,6 +80,22 @@ TEST(PrefixTree, what_nobody_uses_goes_longest_unused_and_outermost_first) {
     EXPECT_EQ(p.tree.counts().pages_evicted, 5u);
 }
 
+TEST(PrefixTree, the_drafts_pages_go_without_the_targets) {
+    Pools p;
+    PageList target = p.list(p.target, 12), draft = p.list(p.draft, 12);
+    p.tree.insert(ModelRole::target, counting(12), 12, target);
+    p.tree.insert(ModelRole::draft, counting(12), 12, draft);
+    draft.shrink(0, 1);
+    p.draft.collect(1);
+    p.tree.give_back(ModelRole::draft, 2);
+    EXPECT_EQ(p.draft.n_free(), 31u);
+    EXPECT_EQ(p.tree.find(counting(12), 12).draft.size(), 1u);
+    EXPECT_EQ(p.tree.find(counting(12), 12).target.size(), 3u);
+    PageList again = p.list(p.draft, 12);
+    p.tree.insert(ModelRole::draft, counting(12), 12, again);
+    EXPECT_EQ(p.tree.find(counting(12), 12).draft.size(), 3u);
+}
+
 TEST(PrefixTree, a_list_that_needs_pages_takes_those_that_nobody_misses) {
     Pools p;
     PageList old = p.list(p.target, 128); // all
@@ -232,6 +248,7 @@ TEST(Prefix, evicted_and_parked_texts_are_cold_texts) {
         for (uint64_t i = 0; i < 10; ++i) {
             Job job = greedy(joined(first_of(kPrompt, 20 + 16 * (i % 6)), random_prompt(7, kVocab, 80 + i % 4)), i % 3 == 0 ? 0 : 3);
             job.max_tokens = 60;
+            if (i % 3 == 1) job.temperature = 0.8f, job.seed = i; // its text depends on the draft model's rows, too
             jobs.push_back(job);
             ids.push_back(engine->create_sequence(job.request()).value());
         }
