@@ -180,6 +180,21 @@ TEST(Prefix, sampled_texts_of_a_seed_are_those_of_a_cold_cache) {
     }
 }
 
+// Penalties and searches look at tokens whose rows were found; the slot has another text's tokens from before.
+TEST(Prefix, what_was_found_counts_as_seen) {
+    ColdTexts cold(true);
+    auto engine = make_engine(engine_of({}));
+    run_job(*engine, greedy(kPrompt));
+    run_job(*engine, greedy(random_prompt(130, kVocab, 99))); // in the same slot
+    Job job = greedy(joined(kPrompt, random_prompt(9, kVocab, 8)), 3);
+    job.transforms.frequency_penalty = 0.6f;
+    job.transforms.repeat_penalty = 1.4f;
+    const uint64_t id = engine->create_sequence(job.request()).value();
+    drive(*engine);
+    EXPECT_EQ(answer_of(*engine, id).tokens, cold.of(job));
+    EXPECT_EQ(find_sequence(*engine, id)->cached_n, 96u);
+}
+
 // A conversation that comes again whole, answers and all: what was said is found only where it was computed as it is read.
 TEST(Prefix, answers_are_found_where_rows_of_prompts_take_their_kernels) {
     for (const bool prompt_kernels : {false, true}) {
