@@ -1,6 +1,6 @@
 // The prefix cache: whatever was read before, by whom, in which chunks, and what was evicted or parked meanwhile, every text is bit for
-// bit the one that a sequence says alone, of a cold cache; and the cache does find what it should.
-#include "session/engine_fixture.h"
+// bit the one that a sequence says alone, of a cold cache; and the cache does find what it should. prefix_long.cpp leaves no cell out.
+#include "session/prefix_cells.h"
 
 #include <numeric>
 
@@ -8,17 +8,7 @@ namespace auspex {
 namespace {
 
 using namespace test;
-
-constexpr uint32_t kVocab = 61, kContext = 256, kPage = 16, kMaxDraft = 4;
-
-std::vector<uint32_t> first_of(std::vector<uint32_t> tokens, size_t n) {
-    tokens.resize(n);
-    return tokens;
-}
-std::vector<uint32_t> joined(std::vector<uint32_t> a, const std::vector<uint32_t>& b) {
-    a.insert(a.end(), b.begin(), b.end());
-    return a;
-}
+using namespace test::prefix;
 
 // ---- the tree alone
 
@@ -90,6 +80,22 @@ TEST(PrefixTree, what_nobody_uses_goes_longest_unused_and_outermost_first) {
     EXPECT_EQ(p.tree.counts().pages_evicted, 5u);
 }
 
+TEST(PrefixTree, the_drafts_pages_go_without_the_targets) {
+    Pools p;
+    PageList target = p.list(p.target, 12), draft = p.list(p.draft, 12);
+    p.tree.insert(ModelRole::target, counting(12), 12, target);
+    p.tree.insert(ModelRole::draft, counting(12), 12, draft);
+    draft.shrink(0, 1);
+    p.draft.collect(1);
+    p.tree.give_back(ModelRole::draft, 2);
+    EXPECT_EQ(p.draft.n_free(), 31u);
+    EXPECT_EQ(p.tree.find(counting(12), 12).draft.size(), 1u);
+    EXPECT_EQ(p.tree.find(counting(12), 12).target.size(), 3u);
+    PageList again = p.list(p.draft, 12);
+    p.tree.insert(ModelRole::draft, counting(12), 12, again);
+    EXPECT_EQ(p.tree.find(counting(12), 12).draft.size(), 3u);
+}
+
 TEST(PrefixTree, a_list_that_needs_pages_takes_those_that_nobody_misses) {
     Pools p;
     PageList old = p.list(p.target, 128); // all
@@ -100,65 +106,6 @@ TEST(PrefixTree, a_list_that_needs_pages_takes_those_that_nobody_misses) {
     PageList pages = p.list(p.target, 120);
     EXPECT_EQ(pages.size(), 30u);
     EXPECT_EQ(p.tree.find(counting(128), 128).target.size(), 2u);
-}
-
-// ---- engines
-
-struct Case {
-    bool prompt_kernels = true; // of their own: on CPUs rows of prompts and of answers share theirs, and a mistake would not show
-    uint32_t chunk = 0;
-    uint32_t slots = 8;
-    uint64_t cache_tokens = 0;
-    bool prefix_cache = true;
-};
-EngineDesc engine_of(const Case& c) {
-    const Shape shape = {.vocab = kVocab, .scale = 0.2f};
-    EngineDesc desc;
-    desc.target_synthetic = random_model(shape, 1);
-    desc.draft_synthetic = random_model(shape, 2);
-    desc.max_sequences = c.slots;
-    desc.max_waiting = 16;
-    desc.max_context = kContext;
-    desc.max_draft_len = kMaxDraft;
-    desc.cache_tokens = c.cache_tokens;
-    desc.prefix_cache = c.prefix_cache;
-    desc.max_replay_rows = c.chunk;
-    if (c.prompt_kernels) desc.adjust_tuning = [](Tuning& tuning) { tuning.prompt_by_rows = false; };
-    return desc;
-}
-Job greedy(std::vector<uint32_t> prompt, uint32_t draft_len = 0) { return {.prompt = std::move(prompt), .max_tokens = 24, .draft_len = draft_len}; }
-uint64_t found(Engine& engine) { return engine.scheduler().load().prefix.rows_found; }
-
-// What a sequence says alone, of a cold cache.
-class ColdTexts {
-  public:
-    explicit ColdTexts(bool prompt_kernels) : engine_(make_engine(engine_of({.prompt_kernels = prompt_kernels, .slots = 1, .prefix_cache = false}))) {}
-    std::vector<uint32_t> of(Job job) {
-        if (job.temperature == 0 || job.acceptance == AcceptanceRule::coupled) job.draft_len = 0;
-        return run_job(*engine_, job).tokens;
-    }
-
-  private:
-    std::unique_ptr<Engine> engine_;
-};
-
-const std::vector<uint32_t> kPrompt = random_prompt(100, kVocab, 11); // six pages and four tokens
-
-struct Second {
-    const char* name;
-    std::vector<uint32_t> prompt;
-    uint64_t hit; // rows, after kPrompt was read
-};
-std::vector<Second> seconds() {
-    return {{"the same", kPrompt, 96},
-            {"longer", joined(kPrompt, random_prompt(30, kVocab, 5)), 96},
-            {"shorter", first_of(kPrompt, 70), 64},
-            {"diverges inside a page", joined(first_of(kPrompt, 40), random_prompt(50, kVocab, 6)), 32},
-            {"diverges at a page's end", joined(first_of(kPrompt, 48), random_prompt(50, kVocab, 7)), 48},
-            {"ends one after a page", first_of(kPrompt, 97), 96},
-            {"ends with a page: its last row is an answer's", first_of(kPrompt, 96), 80},
-            {"is nothing but a page and a token", first_of(kPrompt, 17), 16},
-            {"is a page", first_of(kPrompt, 16), 0}};
 }
 
 // All of the second prompts, each after the first alone or in company, by chunks of all sizes, drafts or none.
@@ -233,6 +180,21 @@ TEST(Prefix, sampled_texts_of_a_seed_are_those_of_a_cold_cache) {
     }
 }
 
+// Penalties and searches look at tokens whose rows were found; the slot has another text's tokens from before.
+TEST(Prefix, what_was_found_counts_as_seen) {
+    ColdTexts cold(true);
+    auto engine = make_engine(engine_of({}));
+    run_job(*engine, greedy(kPrompt));
+    run_job(*engine, greedy(random_prompt(130, kVocab, 99))); // in the same slot
+    Job job = greedy(joined(kPrompt, random_prompt(9, kVocab, 8)), 3);
+    job.transforms.frequency_penalty = 0.6f;
+    job.transforms.repeat_penalty = 1.4f;
+    const uint64_t id = engine->create_sequence(job.request()).value();
+    drive(*engine);
+    EXPECT_EQ(answer_of(*engine, id).tokens, cold.of(job));
+    EXPECT_EQ(find_sequence(*engine, id)->cached_n, 96u);
+}
+
 // A conversation that comes again whole, answers and all: what was said is found only where it was computed as it is read.
 TEST(Prefix, answers_are_found_where_rows_of_prompts_take_their_kernels) {
     for (const bool prompt_kernels : {false, true}) {
@@ -301,6 +263,7 @@ TEST(Prefix, evicted_and_parked_texts_are_cold_texts) {
         for (uint64_t i = 0; i < 10; ++i) {
             Job job = greedy(joined(first_of(kPrompt, 20 + 16 * (i % 6)), random_prompt(7, kVocab, 80 + i % 4)), i % 3 == 0 ? 0 : 3);
             job.max_tokens = 60;
+            if (i % 3 == 1) job.temperature = 0.8f, job.seed = i; // its text depends on the draft model's rows, too
             jobs.push_back(job);
             ids.push_back(engine->create_sequence(job.request()).value());
         }

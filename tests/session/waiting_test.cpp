@@ -1,56 +1,13 @@
 // Sequences that wait, are let in, lose their slots and come back: each says what it says alone.
-#include "session/engine_fixture.h"
-#include "session/turns/turn_order.h"
+#include "session/waiting_crowd.h"
 
 #include <map>
-#include <random>
 
 namespace auspex {
 namespace {
 
 using namespace test;
-
-constexpr uint32_t kVocab = 61, kContext = 160, kPage = 16;
-
-EngineDesc engine_with(uint32_t slots, uint32_t max_waiting, uint64_t cache_tokens = 0) {
-    const Shape shape = {.vocab = kVocab, .scale = 0.2f};
-    EngineDesc desc;
-    desc.target_synthetic = random_model(shape, 1);
-    desc.draft_synthetic = random_model(shape, 2);
-    desc.max_sequences = slots;
-    desc.max_context = kContext;
-    desc.max_draft_len = 4;
-    desc.max_waiting = max_waiting;
-    desc.cache_tokens = cache_tokens;
-    return desc;
-}
-// On CPUs rows of prompts and of answers share their kernels, and a mistake would not show.
-EngineDesc with_prompt_kernels(EngineDesc desc) {
-    desc.adjust_tuning = [](Tuning& tuning) { tuning.prompt_by_rows = false; };
-    return desc;
-}
-Job job_of(uint32_t prompt, uint32_t max_tokens, uint64_t seed, float temperature = 0) {
-    return {.prompt = random_prompt(prompt, kVocab, seed), .max_tokens = max_tokens, .draft_len = 3, .temperature = temperature, .seed = seed};
-}
-std::vector<Job> mixed_jobs(uint32_t n) {
-    std::vector<Job> jobs;
-    for (uint32_t i = 0; i < n; ++i) {
-        Job job = job_of(1 + i * 29 % 70, 5 + i * 11 % 40, i + 1, i % 3 == 0 ? 0.0f : 0.8f);
-        job.draft_len = i % 5;
-        if (i % 3 == 2) job.acceptance = AcceptanceRule::coupled;
-        if (i % 4 == 1) job.drafter = DrafterChoice::ngram;
-        if (i % 4 == 3) job.drafter = DrafterChoice::hybrid;
-        jobs.push_back(job);
-    }
-    return jobs;
-}
-std::vector<Answer> each_alone(const EngineDesc& desc, std::span<const Job> jobs) {
-    auto engine = make_engine(desc);
-    std::vector<Answer> answers;
-    for (const Job& job : jobs) answers.push_back(run_job(*engine, job));
-    return answers;
-}
-Scheduler::Position position(Engine& engine, uint64_t id) { return engine.scheduler().position(*find_sequence(engine, id)); }
+using namespace test::crowd;
 
 TEST(WaitingRoom, ten_seconds_count_as_one_priority) {
     WaitingRoom room;
@@ -154,9 +111,12 @@ TEST(Parking, changes_no_text) {
                 Job job = job_of(37, 40, 5 + jobs.size(), temperature);
                 job.drafter = drafter;
                 if (jobs.size() % 4 == 1) job.transforms.frequency_penalty = 0.3f;
+                if (drafter != DrafterChoice::model && drafter != DrafterChoice::none) // few words, so that the text repeats itself
+                    for (uint32_t token = 4; token < kVocab; ++token) job.transforms.biases.push_back({token, -INFINITY});
                 jobs.push_back(job);
             }
         const std::vector<Answer> expected = each_alone(desc, jobs);
+        for (size_t i = 0; i + 2 < jobs.size(); ++i) EXPECT_GT(expected[i].stats.draft_n, 10u) << i;
         auto engine = make_engine(desc);
         for (size_t i = 0; i < jobs.size(); ++i) {
             for (const uint32_t at_round : {1u, 2u, 7u}) {
@@ -235,87 +195,7 @@ TEST(Parking, whoever_is_over_makes_room_and_goes_on_later) {
     for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(find_sequence(*engine, ids[i])->tokens, expected[i]) << i;
 }
 
-// Whatever happens to them, at whatever moment: nothing is lost, and nobody else's text changes.
-TEST(Waiting, random_moments) {
-    const std::vector<Job> jobs = mixed_jobs(16);
-    const std::vector<Answer> expected = each_alone(engine_with(1, 0), jobs);
-    auto engine = make_engine(engine_with(3, 6, kContext * 3 / 2));
-    std::mt19937 generator(7);
-    const auto random = [&](uint32_t n) { return static_cast<uint32_t>(generator() % n); };
-    struct Alive {
-        uint64_t id;
-        std::optional<size_t> job; // whose text it must say, unless it was cancelled
-    };
-    std::vector<Alive> alive;
-    uint32_t n_checked = 0, n_refused = 0;
-    for (uint32_t move = 0; move < 3000 && !testing::Test::HasFatalFailure(); ++move) {
-        const uint32_t what = random(12);
-        if (what < 4 && alive.size() < 12) {
-            const size_t job = random(static_cast<uint32_t>(jobs.size()));
-            SequenceRequest request = jobs[job].request();
-            request.priority = static_cast<int32_t>(random(5)) - 2;
-            auto made = engine->create_sequence(request);
-            if (made.ok()) alive.push_back({made.value(), job});
-            else ++n_refused;
-        } else if (!alive.empty()) {
-            Alive& one = alive[random(static_cast<uint32_t>(alive.size()))];
-            const LiveSequence* sequence = find_sequence(*engine, one.id);
-            if (what == 4) {
-                ASSERT_TRUE(engine->admission().park(one.id).ok());
-            }
-            if (what == 5 || what == 6) {
-                ASSERT_TRUE(engine->admission().resume(one.id).ok());
-            }
-            if (what == 7 && sequence->stop == StopReason::none && random(8) == 0) {
-                ASSERT_TRUE(cancel_sequence(*engine, one.id).ok());
-                one.job.reset();
-            }
-            if (what == 8) {
-                Job fork = job_of(1, 9, move);
-                fork.prompt.clear();
-                if (auto made = engine->fork_sequence(one.id, fork.request()); made.ok()) alive.push_back({made.value(), std::nullopt});
-            }
-            if (what == 9 && sequence->stop != StopReason::none && !one.job) {
-                const Status appended = engine->append_sequence(one.id, job_of(4, 6, move).request());
-                EXPECT_TRUE(appended.ok() || appended.code() == Code::capacity) << appended.message();
-            }
-            if (what == 10 && random(4) == 0) one.job.reset(), static_cast<void>(cancel_sequence(*engine, one.id));
-            if (what == 11 && random(6) == 0) { // whatever it is doing
-                ASSERT_TRUE(destroy_sequence(*engine, one.id).ok());
-                alive.erase(alive.begin() + (&one - alive.data()));
-            }
-        }
-        std::erase_if(alive, [&](const Alive& one) {
-            const LiveSequence* sequence = find_sequence(*engine, one.id);
-            if (sequence->stop == StopReason::none || random(20) > 0) return false;
-            if (one.job) {
-                EXPECT_EQ(answer_of(*engine, one.id).tokens, expected[*one.job].tokens) << "move " << move;
-                ++n_checked;
-            }
-            EXPECT_TRUE(destroy_sequence(*engine, one.id).ok());
-            return true;
-        });
-        if (random(2) > 0) continue;
-        auto stepped = step(*engine, random(4) == 0 ? 0.5 : -1);
-        ASSERT_TRUE(stepped.ok()) << stepped.status().message();
-        if (random(2) == 0) {
-            ASSERT_TRUE(engine->turns().wait(300'000'000'000).ok());
-        }
-    }
-    for (const Alive& one : alive) ASSERT_TRUE(engine->admission().resume(one.id).ok());
-    drive(*engine);
-    for (const Alive& one : alive)
-        if (one.job) {
-            EXPECT_EQ(answer_of(*engine, one.id).tokens, expected[*one.job].tokens);
-        }
-    for (const Alive& one : alive) ASSERT_TRUE(destroy_sequence(*engine, one.id).ok());
-    drive(*engine);
-    EXPECT_GT(n_checked, 10u);
-    EXPECT_GT(n_refused, 10u);
-    EXPECT_TRUE(engine->admission().sequences().empty());
-    EXPECT_EQ(engine->target().cache().n_free_pages(), 15u);
-    EXPECT_EQ(engine->draft()->cache().n_free_pages(), 15u);
-}
+TEST(Waiting, random_moments) { check_random_moments(3000, 7); }
 
 } // namespace
 } // namespace auspex

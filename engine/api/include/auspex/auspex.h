@@ -249,7 +249,7 @@ AUSPEX_API auspex_status auspex_step_result_init(auspex_step_result* result, siz
  *  one segment when nothing is under way; 0 means no bound). Never waits for the GPU; prompts, plain rounds, a draft_len that
  *  was asked for by number and transforms compile their shaders here when they are first needed, unless auspex_engine_prepare did.
  *  result may be NULL.
- *  AUSPEX_PENDING: work is under way; AUSPEX_FINISHED: every sequence is finished and read. */
+ *  AUSPEX_PENDING: work is under way; AUSPEX_FINISHED: every sequence is finished and read, or parked by its caller. */
 AUSPEX_API auspex_status auspex_engine_step(auspex_engine* engine, uint32_t gpu_budget_us, auspex_step_result* result);
 
 /** Sleeps until the oldest work under way is done, or timeout_ms passed (AUSPEX_PENDING). Reads nothing: step does. */
