@@ -103,6 +103,7 @@ TEST(Waiting, forks_wait_for_slots_and_for_sources_that_wait) {
 
 // A parked sequence goes on as if nothing had been, whoever drafts, at whichever round, with prompts' kernels of their own, too.
 TEST(Parking, changes_no_text) {
+    uint32_t n_with_proposals = 0; // that the text depends on
     for (const bool prompt_kernels : {false, true}) {
         const EngineDesc desc = prompt_kernels ? with_prompt_kernels(engine_with(2, 4)) : engine_with(2, 4);
         std::vector<Job> jobs;
@@ -119,10 +120,12 @@ TEST(Parking, changes_no_text) {
         for (size_t i = 0; i + 2 < jobs.size(); ++i) EXPECT_GT(expected[i].stats.draft_n, 10u) << i;
         auto engine = make_engine(desc);
         for (size_t i = 0; i < jobs.size(); ++i) {
-            for (const uint32_t at_round : {1u, 2u, 7u}) {
+            const bool is_searched = jobs[i].drafter != DrafterChoice::model && jobs[i].drafter != DrafterChoice::none;
+            for (const uint32_t at_round : is_searched ? std::vector<uint32_t>{1, 2, 7, 9, 11} : std::vector<uint32_t>{1, 2, 7}) {
                 SCOPED_TRACE("job " + std::to_string(i) + ", parked at round " + std::to_string(at_round));
                 const uint64_t id = engine->create_sequence(jobs[i].request()).value(), other = engine->create_sequence(jobs[(i + 1) % jobs.size()].request()).value();
                 drive(*engine, [&] { return find_sequence(*engine, id)->stats.rounds >= at_round; });
+                n_with_proposals += find_sequence(*engine, id)->proposed.empty() || jobs[i].temperature == 0 ? 0 : 1;
                 ASSERT_TRUE(engine->admission().park(id).ok());
                 EXPECT_EQ(position(*engine, id).phase, Phase::parked);
                 drive(*engine);
@@ -136,6 +139,7 @@ TEST(Parking, changes_no_text) {
             }
         }
     }
+    EXPECT_GE(n_with_proposals, 8u);
 }
 
 // Pages of one and a half contexts for eight sequences: all are let in, lose their pages to each other, come back, and end.
@@ -157,7 +161,24 @@ TEST(Parking, few_pages_change_no_text) {
         tight.max_waiting = 8;
         engine = make_engine(tight);
         for (const Job& job : jobs) ids.push_back(engine->create_sequence(job.request()).value());
-        drive(*engine);
+        struct Seen {
+            bool is_out = false;
+            uint32_t n_parked = 0, n_ended = 0; // by then
+        };
+        std::vector<Seen> seen(ids.size());
+        drive(*engine, [&] {
+            const auto n_ended = static_cast<uint32_t>(std::count_if(ids.begin(), ids.end(), [&](uint64_t id) { return find_sequence(*engine, id)->stop != StopReason::none; }));
+            for (size_t i = 0; i < ids.size(); ++i) {
+                const LiveSequence& sequence = *find_sequence(*engine, ids[i]);
+                if (sequence.n_parked > seen[i].n_parked) seen[i].n_ended = n_ended;
+                if (seen[i].is_out && sequence.slot) {
+                    EXPECT_GT(n_ended, seen[i].n_ended) << i << " came back before somebody had ended";
+                }
+                seen[i].n_parked = sequence.n_parked;
+                seen[i].is_out = !sequence.slot && sequence.n_parked > 0;
+            }
+            return false;
+        });
         uint32_t n_parked = 0;
         for (size_t i = 0; i < jobs.size(); ++i) {
             EXPECT_EQ(answer_of(*engine, ids[i]).tokens, expected[i].tokens) << i;
