@@ -169,7 +169,6 @@ void Admission::leave_slot(LiveSequence& sequence) {
         share_beginning(sequence, ModelRole::draft, std::min(sequence.draft_rows, sequence.target_len));
     }
     slots_->give_back(*sequence.slot, turns_->last_number());
-    sequence.slot = nullptr;
 }
 
 void Admission::unseat(LiveSequence& sequence) {
@@ -216,12 +215,11 @@ void Admission::share_beginning(const LiveSequence& sequence, ModelRole of, uint
 
 void Admission::enter_waiting(LiveSequence& sequence) {
     waiting_.enter(sequence.id, sequence.request.priority, sequence.came_ns);
-    waiting_ids_.insert(sequence.id);
     if (sequence.n_parked > 0) n_back_ += 1;
 }
 
 void Admission::leave_waiting(LiveSequence& sequence) {
-    if (waiting_ids_.erase(sequence.id) == 0) return;
+    if (!is_waiting(sequence)) return;
     waiting_.leave(sequence.id, sequence.request.priority, sequence.came_ns);
     if (sequence.n_parked > 0) n_back_ -= 1;
 }
@@ -284,7 +282,7 @@ uint32_t Admission::may_take_soon(ModelRole of, const LiveSequence& sequence) co
     if (of == ModelRole::draft && !sequence.names_model()) return 0;
     const uint32_t page_size = models_.cache_of(of)->shape().page_size;
     const bool only_reads = sequence.holds() || sequence.stop != StopReason::none;
-    const uint64_t n_tokens = std::max<uint64_t>(sequence.tokens.size(), sequence.prompt_n);
+    const uint64_t n_tokens = sequence.tokens.size();
     uint64_t rows = n_tokens - 1;
     if (!only_reads) {
         const uint64_t round = limits_.max_draft_len + 1, left = sequence.tokens_left(limits_.max_context);

@@ -47,7 +47,7 @@ class Admission {
 
     // Who waits gets a slot, in order, as far as there are slots, and pages to begin with.
     void let_in();
-    bool is_waiting(const LiveSequence& sequence) const { return waiting_ids_.contains(sequence.id); }
+    bool is_waiting(const LiveSequence& sequence) const { return waiting_.contains(sequence.id, sequence.request.priority, sequence.came_ns); }
     uint32_t place(const LiveSequence& sequence) const; // how many are before it
     uint64_t n_parked() const { return n_parked_; } // times
     const WaitingRoom& waiting() const { return waiting_; }
@@ -92,7 +92,7 @@ class Admission {
     bool paths_are_one_;
     std::map<uint64_t, LiveSequence> sequences_;
     WaitingRoom waiting_;
-    std::set<uint64_t> waiting_ids_, dying_; // dying: destroyed by the caller, kept until forks of them are copied
+    std::set<uint64_t> dying_; // destroyed by the caller, kept until forks of them are copied
     uint64_t next_id_ = 1, n_ended_ = 0, n_parked_ = 0;
     uint32_t n_back_ = 0; // of those who wait: they were in before, and no limit keeps them out
 };

@@ -19,6 +19,7 @@ class WaitingRoom {
     void enter(uint64_t id, int32_t priority, uint64_t came_ns) { order_.emplace(key_of(priority, came_ns), id); }
     void leave(uint64_t id, int32_t priority, uint64_t came_ns) { order_.erase({key_of(priority, came_ns), id}); }
 
+    bool contains(uint64_t id, int32_t priority, uint64_t came_ns) const { return order_.contains({key_of(priority, came_ns), id}); }
     // How many go before it.
     uint32_t place(uint64_t id, int32_t priority, uint64_t came_ns) const {
         return static_cast<uint32_t>(std::distance(order_.begin(), order_.lower_bound({key_of(priority, came_ns), id})));
