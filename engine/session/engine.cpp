@@ -129,8 +129,8 @@ void Engine::take_down() {
     scheduler_.reset();
     outcomes_.reset();
     admission_.reset();
+    beginnings_.reset();
     slots_.reset();
-    prefixes_.reset();
     planner_.reset();
     buffers_ = {};
     draft_.reset();
@@ -224,13 +224,12 @@ Result<MemoryPlan> Engine::build(const EngineDesc& desc, const OpenedModels& mod
                              .target_text_bytes = KvCache::bytes_per_token(target_->cache().shape()),
                              .draft_text_bytes = draft_ ? KvCache::bytes_per_token(draft_->cache().shape()) : 0};
     planner_ = std::make_unique<RoundPlanner>(prior, max_draft_len_, draft_context);
-    if (desc.prefix_cache)
-        prefixes_ = std::make_unique<PrefixTree>(kPageSize, target_->cache().pool(), round_models.draft_cache() ? &round_models.draft_cache()->pool() : nullptr);
     slots_ = std::make_unique<Slots>(round_models, Slots::Limits{max_sequences_, max_context_, max_draft_len_, max_commands, end_ids_});
+    if (desc.prefix_cache) beginnings_ = std::make_unique<Beginnings>(round_models, *slots_, tuning().prompt_by_rows);
     admission_ = std::make_unique<Admission>(round_models, *slots_, *turns_, Admission::Limits{max_context_, max_draft_len_, desc.max_waiting},
-                                              prefixes_.get(), tuning().prompt_by_rows);
+                                              beginnings_.get());
     outcomes_ = std::make_unique<Outcomes>(*admission_, *slots_, *planner_, drafters_, device_->caps.timestamp_period_ns, device_->caps.timestamp_valid_bits);
-    scheduler_ = std::make_unique<Scheduler>(round_models, *turns_, *slots_, *admission_, *planner_, *outcomes_,
+    scheduler_ = std::make_unique<Scheduler>(round_models, *turns_, *slots_, *admission_, *planner_, *outcomes_, beginnings_.get(),
                                              Scheduler::Limits{max_context_, max_draft_len_, batch, replay_rows, desc.max_submission_ms, desc.max_gap_ms == 0 ? kNoBudget : desc.max_gap_ms, desc.cache_tokens != 0});
 
     uploader.reset(); // its staging buffer goes

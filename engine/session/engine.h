@@ -135,8 +135,8 @@ class Engine {
     RoundBuffers buffers_;
     std::unique_ptr<TurnQueue> turns_;
     std::unique_ptr<RoundPlanner> planner_;
-    std::unique_ptr<PrefixTree> prefixes_; // null: none are kept
     std::unique_ptr<Slots> slots_;
+    std::unique_ptr<Beginnings> beginnings_; // null: none are kept
     std::unique_ptr<Admission> admission_;
     std::unique_ptr<Outcomes> outcomes_;
     std::unique_ptr<Scheduler> scheduler_;

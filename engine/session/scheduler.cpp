@@ -87,7 +87,7 @@ Result<bool> Scheduler::start_replay(TurnKind kind, double limit_ms) {
     for (LiveSequence* sequence : group) {
         if (rows.size() == limit) break;
         if (!slots_->has_room(*sequence, sequence->tokens.size(), 2)) break;
-        if (kind == TurnKind::prefill) admission_->find_beginning(*sequence);
+        if (kind == TurnKind::prefill && beginnings_) beginnings_->find(*sequence);
         auto [begin, end] = rows_to_replay(*sequence, kind);
         if (begin >= end) continue;
         end = std::min(end, begin + (limit - static_cast<uint32_t>(rows.size())));
@@ -106,7 +106,7 @@ Result<bool> Scheduler::start_replay(TurnKind kind, double limit_ms) {
             sequence->draft_rows = end;
             slots_->tell_draft_rows(*sequence->slot, end);
         }
-        if (!is_of_answers(kind)) admission_->share_beginning(*sequence, replayed(kind), end);
+        if (!is_of_answers(kind) && beginnings_) beginnings_->share(*sequence, replayed(kind), end);
         sequence->last_turn = turns_->last_number() + 1;
     }
     if (rows.empty()) return false;
@@ -297,7 +297,7 @@ EngineLoad Scheduler::load() const {
         free = models_.cache_of(of)->pool().n_available();
     };
     count(ModelRole::target, load.target_pages, load.target_pages_free);
-    if (admission_->prefixes()) load.prefix = admission_->prefixes()->counts();
+    if (beginnings_) load.prefix = beginnings_->counts();
     count(ModelRole::draft, load.draft_pages, load.draft_pages_free);
     return load;
 }

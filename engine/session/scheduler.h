@@ -18,8 +18,8 @@ class Scheduler {
         double max_gap_ms; // between two rounds of a text, for what is read between them
         bool may_run_short; // of pages
     };
-    Scheduler(RoundModels models, TurnQueue& turns, Slots& slots, Admission& admission, RoundPlanner& planner, Outcomes& outcomes, const Limits& limits)
-        : models_(models), turns_(&turns), slots_(&slots), admission_(&admission), planner_(&planner), outcomes_(&outcomes),
+    Scheduler(RoundModels models, TurnQueue& turns, Slots& slots, Admission& admission, RoundPlanner& planner, Outcomes& outcomes, Beginnings* beginnings, const Limits& limits)
+        : models_(models), turns_(&turns), slots_(&slots), admission_(&admission), planner_(&planner), outcomes_(&outcomes), beginnings_(beginnings),
           turn_limits_{limits.max_batch, limits.max_replay_rows, limits.max_draft_len, models.draft != nullptr, models.draft_cache() != nullptr, limits.may_run_short},
           ready_(turns, turn_limits_), limits_(limits), draft_context_(models.draft_cache() ? models.draft_cache()->shape().max_rows : 0) {}
 
@@ -84,6 +84,7 @@ class Scheduler {
     Admission* admission_;
     RoundPlanner* planner_;
     Outcomes* outcomes_;
+    Beginnings* beginnings_; // null: none are kept
     TurnLimits turn_limits_;
     ReadyRounds ready_;
     TurnOrder order_;

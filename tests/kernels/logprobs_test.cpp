@@ -3,6 +3,7 @@
 #include "accept/acceptance.h"
 #include "gpu_test.h"
 #include "kernels/edit_logits.h"
+#include "kernels/hard_rows.h"
 #include "kernels/logprobs.h"
 #include "reference/ops.h"
 #include "test_shaders.h"
@@ -15,34 +16,6 @@ namespace auspex {
 namespace {
 
 constexpr uint32_t kStride = 90; // tokens of a slot's history
-
-const char* const kKinds[] = {"normal", "equal", "one huge", "ties", "a third banned", "all but one banned", "banned", "some NaN", "all NaN",
-                              "zeros of both signs", "extremes", "infinite", "descending", "ascending"};
-std::vector<float> logits_of(size_t kind, uint32_t vocab, uint32_t seed) {
-    reference::DataStream data(seed);
-    std::vector<float> z(vocab);
-    for (uint32_t i = 0; i < vocab; ++i) {
-        const float x = data.normal();
-        const uint32_t dice = data.below(12);
-        switch (kind) {
-        case 0: z[i] = 3 * x; break;
-        case 1: z[i] = 2.5f; break;
-        case 2: z[i] = i == vocab / 2 ? 100.0f : 0.1f * x; break;
-        case 3: z[i] = std::round(2 * x) / 2; break;
-        case 4: z[i] = dice < 4 ? -INFINITY : 4 * x; break;
-        case 5: z[i] = i == vocab - 1 ? -7.0f : -INFINITY; break;
-        case 6: z[i] = -INFINITY; break;
-        case 7: z[i] = dice < 3 ? (dice == 0 ? -NAN : NAN) : 2 * x; break;
-        case 8: z[i] = i % 2 ? NAN : -NAN; break;
-        case 9: z[i] = dice < 5 ? 0.0f : dice < 10 ? -0.0f : x; break;
-        case 10: z[i] = dice == 0 ? 3e38f : dice == 1 ? -3e38f : 1e3f * x; break;
-        case 11: z[i] = dice == 0 ? INFINITY : x; break;
-        case 12: z[i] = -0.01f * float(i); break;
-        default: z[i] = 0.01f * float(i); break;
-        }
-    }
-    return z;
-}
 
 // Entries of a batch, of slots in reverse; drafts, history and biases as a round has them.
 struct Batch {

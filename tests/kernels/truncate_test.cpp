@@ -1,6 +1,7 @@
 // Cuts of top_k, top_p and min_p against sorting in double, on random and hostile logits: the tokens kept are exactly the
 // best so many, ties to the lowest id; how many may differ only where rounding moves a border.
 #include "gpu_test.h"
+#include "kernels/hard_rows.h"
 #include "kernels/truncate.h"
 #include "reference/transforms.h"
 
@@ -15,31 +16,6 @@ struct Setting {
 };
 Truncation truncation(const Setting& s) {
     return {s.top_k > 0, s.top_p < 1, s.min_p > 0};
-}
-
-const char* const kKinds[] = {"normal", "equal",  "one_huge",   "ties",      "a third banned", "all but one banned",
-                              "banned", "not a number", "zeros of both signs", "extremes", "infinite"};
-std::vector<float> logits_of(size_t kind, uint32_t vocab, uint32_t seed) {
-    reference::DataStream data(seed);
-    std::vector<float> z(vocab);
-    for (uint32_t i = 0; i < vocab; ++i) {
-        const float x = data.normal();
-        const uint32_t dice = data.below(12);
-        switch (kind) {
-        case 0: z[i] = 3 * x; break;
-        case 1: z[i] = 2.5f; break;
-        case 2: z[i] = i == vocab / 2 ? 100.0f : 0.1f * x; break;
-        case 3: z[i] = std::round(2 * x) / 2; break;
-        case 4: z[i] = dice < 4 ? -INFINITY : 4 * x; break;
-        case 5: z[i] = i == vocab - 1 ? -7.0f : -INFINITY; break;
-        case 6: z[i] = -INFINITY; break;
-        case 7: z[i] = dice < 3 ? (dice == 0 ? -NAN : NAN) : 2 * x; break;
-        case 8: z[i] = dice < 5 ? 0.0f : dice < 10 ? -0.0f : x; break;
-        case 9: z[i] = dice == 0 ? 3e38f : dice == 1 ? -3e38f : 1e3f * x; break;
-        default: z[i] = dice == 0 ? INFINITY : x; break;
-        }
-    }
-    return z;
 }
 
 // Rows of a batch with one slot each.

@@ -3,6 +3,7 @@
 #include "model/model_files.h"
 #include "reference/ops.h"
 #include "session/prompts.h"
+#include "session/same_answer.h"
 #include "session/turns/turn_forms.h"
 
 #include <cmath>
@@ -34,17 +35,6 @@ EngineDesc by_rows(EngineDesc desc) {
     return desc;
 }
 
-bool is_same(const TokenLogprob& a, const TokenLogprob& b) { return std::memcmp(&a, &b, sizeof a) == 0; }
-bool is_same(const TokenLogprobs& a, const TokenLogprobs& b) {
-    return is_same(a.token, b.token) && std::equal(a.best.begin(), a.best.begin() + a.n_best, b.best.begin(), b.best.begin() + b.n_best,
-                                                   [](const TokenLogprob& x, const TokenLogprob& y) { return is_same(x, y); });
-}
-// One for each token, bit for bit.
-void expect_same(const Answer& found, const Answer& expected, const std::string& what) {
-    ASSERT_EQ(found.tokens, expected.tokens) << what;
-    ASSERT_EQ(found.logprobs.size(), found.tokens.size()) << what;
-    for (size_t i = 0; i < found.tokens.size(); ++i) ASSERT_TRUE(is_same(found.logprobs[i], expected.logprobs[i])) << what << ", token " << i;
-}
 void expect_in_step(const Answer& answer, uint32_t n_best, const std::string& what) {
     ASSERT_EQ(answer.logprobs.size(), answer.tokens.size()) << what;
     for (size_t i = 0; i < answer.tokens.size(); ++i) {

@@ -1,7 +1,7 @@
 // Engines whose texts must not depend on what was read before, and prompts that share more or less of their beginning.
 #pragma once
 
-#include "session/engine_fixture.h"
+#include "session/same_answer.h"
 
 namespace auspex::test::prefix {
 
@@ -38,16 +38,18 @@ inline EngineDesc engine_of(const Case& c) {
     if (c.prompt_kernels) desc.adjust_tuning = [](Tuning& tuning) { tuning.prompt_by_rows = false; };
     return desc;
 }
-inline Job greedy(std::vector<uint32_t> prompt, uint32_t draft_len = 0) { return {.prompt = std::move(prompt), .max_tokens = 24, .draft_len = draft_len}; }
+inline Job greedy(std::vector<uint32_t> prompt, uint32_t draft_len = 0) {
+    return {.prompt = std::move(prompt), .max_tokens = 24, .draft_len = draft_len, .with_logprobs = true, .n_logprobs = 3};
+}
 inline uint64_t found(Engine& engine) { return engine.scheduler().load().prefix.rows_found; }
 
-// What a sequence says alone, of a cold cache.
+// What a sequence says alone, of a cold cache. Log-probabilities tell of any bit of the rows before, greedy tokens of few.
 class ColdTexts {
   public:
     explicit ColdTexts(bool prompt_kernels) : engine_(make_engine(engine_of({.prompt_kernels = prompt_kernels, .slots = 1, .prefix_cache = false}))) {}
-    std::vector<uint32_t> of(Job job) {
+    Answer of(Job job) {
         if (job.temperature == 0 || job.acceptance == AcceptanceRule::coupled) job.draft_len = 0;
-        return run_job(*engine_, job).tokens;
+        return run_job(*engine_, job);
     }
 
   private:

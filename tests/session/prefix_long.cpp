@@ -16,7 +16,7 @@ void check_cells(bool prompt_kernels, uint32_t chunk) {
     for (const Second& second : seconds())
         for (const uint32_t draft_len : {0u, 3u, kAutoDraftLen}) {
             const Job job = greedy(second.prompt, draft_len);
-            const std::vector<uint32_t> expected = cold.of(job);
+            const Answer expected = cold.of(job);
             for (const bool in_company : {false, true})
                 for (const uint32_t parked_at : {kNever, 1u, 2u, 7u, kEvicted}) {
                     SCOPED_TRACE(std::string(second.name) + ", draft_len " + std::to_string(draft_len) + ", parked at " + std::to_string(parked_at) + (in_company ? ", in company" : ", alone"));
@@ -33,7 +33,8 @@ void check_cells(bool prompt_kernels, uint32_t chunk) {
                         ASSERT_TRUE(engine->admission().resume(id).ok());
                     }
                     drive(*engine);
-                    ASSERT_EQ(answer_of(*engine, id).tokens, expected);
+                    expect_same(answer_of(*engine, id), expected, "warm");
+                    if (testing::Test::HasFailure()) return;
                     if (parked_at != kEvicted) {
                         EXPECT_GE(find_sequence(*engine, id)->cached_n, second.hit);
                     }

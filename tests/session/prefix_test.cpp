@@ -131,7 +131,7 @@ TEST(Prefix, warm_texts_are_cold_texts) {
                     for (uint64_t j = 0; j < 7; ++j) company.push_back(engine->create_sequence(greedy(random_prompt(20 + 5 * static_cast<uint32_t>(j), kVocab, 100 + 50 * cell + 10 * i + j), 3).request()).value());
                 const uint64_t id = engine->create_sequence(job.request()).value();
                 drive(*engine);
-                EXPECT_EQ(answer_of(*engine, id).tokens, cold.of(job));
+                expect_same(answer_of(*engine, id), cold.of(job), "warm");
                 EXPECT_EQ(find_sequence(*engine, id)->cached_n, all[i].hit);
                 EXPECT_GE(found(*engine) - before, all[i].hit);
                 EXPECT_EQ(find_sequence(*engine, id)->prefilled_n, all[i].prompt.size() - 1 - all[i].hit);
@@ -155,7 +155,7 @@ TEST(Prefix, a_prompts_last_row_is_no_row_of_a_prompt) {
         const Job longer = greedy(kPrompt);
         const uint64_t id = engine->create_sequence(longer.request()).value();
         drive(*engine);
-        EXPECT_EQ(answer_of(*engine, id).tokens, cold.of(longer));
+        expect_same(answer_of(*engine, id), cold.of(longer), "warm");
         EXPECT_EQ(find_sequence(*engine, id)->cached_n, prompt_kernels ? 80u : 96u);
     }
 }
@@ -168,11 +168,11 @@ TEST(Prefix, sampled_texts_of_a_seed_are_those_of_a_cold_cache) {
         auto engine = make_engine(engine_of(c));
         for (const AcceptanceRule rule : {AcceptanceRule::rejection, AcceptanceRule::coupled}) {
             run_job(*engine, {.prompt = kPrompt, .max_tokens = 30, .draft_len = 3, .temperature = 0.8f, .seed = 4});
-            Job job = {.prompt = joined(kPrompt, random_prompt(9, kVocab, 8)), .max_tokens = 30, .draft_len = 3, .temperature = 0.8f, .seed = 5};
+            Job job = {.prompt = joined(kPrompt, random_prompt(9, kVocab, 8)), .max_tokens = 30, .draft_len = 3, .temperature = 0.8f, .seed = 5, .with_logprobs = true};
             job.acceptance = rule;
             const uint64_t id = engine->create_sequence(job.request()).value();
             drive(*engine);
-            EXPECT_EQ(answer_of(*engine, id).tokens, cold.of(job));
+            expect_same(answer_of(*engine, id), cold.of(job), "warm");
             EXPECT_GE(find_sequence(*engine, id)->cached_n, 96u);
             EXPECT_GT(find_sequence(*engine, id)->stats.draft_n, 0u);
             ASSERT_TRUE(destroy_sequence(*engine, id).ok());
@@ -191,7 +191,7 @@ TEST(Prefix, what_was_found_counts_as_seen) {
     job.transforms.repeat_penalty = 1.4f;
     const uint64_t id = engine->create_sequence(job.request()).value();
     drive(*engine);
-    EXPECT_EQ(answer_of(*engine, id).tokens, cold.of(job));
+    expect_same(answer_of(*engine, id), cold.of(job), "warm");
     EXPECT_EQ(find_sequence(*engine, id)->cached_n, 96u);
 }
 
@@ -208,7 +208,7 @@ TEST(Prefix, answers_are_found_where_rows_of_prompts_take_their_kernels) {
             const Job next = greedy(joined(joined(job.prompt, answer), random_prompt(9, kVocab, 3)), draft_len);
             const uint64_t id = engine->create_sequence(next.request()).value();
             drive(*engine);
-            EXPECT_EQ(answer_of(*engine, id).tokens, cold.of(next));
+            expect_same(answer_of(*engine, id), cold.of(next), "warm");
             EXPECT_EQ(find_sequence(*engine, id)->cached_n, prompt_kernels ? 48u : 112u); // of 59, or of 119 rows
             ASSERT_TRUE(destroy_sequence(*engine, id).ok());
         }
@@ -230,7 +230,7 @@ TEST(Prefix, rounds_under_way_leave_nothing) {
         const Job next = greedy(joined(said, random_prompt(40, kVocab, 60 + seed)), 3);
         const uint64_t again = engine->create_sequence(next.request()).value();
         drive(*engine);
-        EXPECT_EQ(answer_of(*engine, again).tokens, cold.of(next)) << seed;
+        expect_same(answer_of(*engine, again), cold.of(next), std::to_string(seed));
         EXPECT_GT(find_sequence(*engine, again)->cached_n, 0u);
         ASSERT_TRUE(destroy_sequence(*engine, again).ok());
     }
@@ -247,7 +247,7 @@ TEST(Prefix, those_that_come_together_share_their_beginning) {
     }
     drive(*engine);
     for (size_t i = 0; i < ids.size(); ++i) {
-        EXPECT_EQ(answer_of(*engine, ids[i]).tokens, cold.of(jobs[i])) << i;
+        expect_same(answer_of(*engine, ids[i]), cold.of(jobs[i]), std::to_string(i));
         EXPECT_EQ(find_sequence(*engine, ids[i])->cached_n, i == 0 ? 0u : 96u) << i;
     }
 }
@@ -276,7 +276,7 @@ TEST(Prefix, evicted_and_parked_texts_are_cold_texts) {
             }
             return false;
         });
-        for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(answer_of(*engine, ids[i]).tokens, cold.of(jobs[i])) << i;
+        for (size_t i = 0; i < ids.size(); ++i) expect_same(answer_of(*engine, ids[i]), cold.of(jobs[i]), std::to_string(i));
         const EngineLoad load = engine->scheduler().load();
         EXPECT_GT(load.prefix.pages_evicted, 0u);
         EXPECT_GT(load.prefix.rows_found, 200u);

@@ -1,7 +1,7 @@
 // Engines in which sequences wait and lose their slots, and a crowd to which everything happens at random moments.
 #pragma once
 
-#include "session/engine_fixture.h"
+#include "session/same_answer.h"
 
 #include <random>
 

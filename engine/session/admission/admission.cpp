@@ -164,10 +164,7 @@ void Admission::part_from_forks(uint64_t source) {
 }
 
 void Admission::leave_slot(LiveSequence& sequence) {
-    if (paths_are_one_ && sequence.is_prefilled()) { // an answer's rows, as far as they were read: those of rounds under way may be rejected
-        share_beginning(sequence, ModelRole::target, sequence.target_len);
-        share_beginning(sequence, ModelRole::draft, std::min(sequence.draft_rows, sequence.target_len));
-    }
+    if (beginnings_) beginnings_->share_all(sequence);
     slots_->give_back(*sequence.slot, turns_->last_number());
 }
 
@@ -181,34 +178,6 @@ void Admission::unseat(LiveSequence& sequence) {
     n_parked_ += 1;
     sequence.parked_at = n_ended_;
     release_when_possible(sequence); // last: it may be gone
-}
-
-// ---- beginnings
-
-// Rows of [0, n_rows) that whoever has the same tokens would compute by the same kernels: those that took the path of prompts, as
-// did all before them. Where both paths are one, any.
-uint32_t Admission::canonical_rows(const LiveSequence& sequence, uint32_t n_rows) const {
-    if (paths_are_one_) return n_rows;
-    return sequence.prompt_rows.contains(0) ? std::min(n_rows, sequence.prompt_rows.end_of_path(0)) : 0;
-}
-
-void Admission::find_beginning(LiveSequence& sequence) {
-    if (!prefixes_ || sequence.target_rows > 0 || sequence.slot->pages_of(ModelRole::target).size() > 0) return;
-    const uint32_t page_size = models_.cache_of(ModelRole::target)->shape().page_size;
-    const PrefixTree::Hit hit = prefixes_->find(sequence.tokens, canonical_rows(sequence, sequence.wanted_rows));
-    if (hit.target.empty()) return;
-    const auto rows = static_cast<uint32_t>(hit.target.size()) * page_size;
-    slots_->adopt(*sequence.slot, ModelRole::target, hit.target);
-    sequence.target_rows = sequence.target_len = rows;
-    sequence.cached_n += rows;
-    slots_->tell_tokens(*sequence.slot, 0, std::span(sequence.tokens).first(rows));
-    if (!sequence.names_model() || hit.draft.empty() || sequence.slot->pages_of(ModelRole::draft).size() > 0) return;
-    slots_->adopt(*sequence.slot, ModelRole::draft, hit.draft);
-    sequence.draft_rows = static_cast<uint32_t>(hit.draft.size()) * page_size;
-}
-
-void Admission::share_beginning(const LiveSequence& sequence, ModelRole of, uint32_t n_rows) {
-    if (prefixes_ && models_.cache_of(of)) prefixes_->insert(of, sequence.tokens, canonical_rows(sequence, n_rows), sequence.slot->pages_of(of));
 }
 
 // ---- waiting

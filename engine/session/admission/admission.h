@@ -3,7 +3,7 @@
 #pragma once
 
 #include "session/admission/waiting_room.h"
-#include "session/prefix/prefix_tree.h"
+#include "session/prefix/beginnings.h"
 #include "session/slots/slots.h"
 #include "session/turns/turn_queue.h"
 
@@ -19,9 +19,9 @@ class Admission {
     struct Limits {
         uint32_t max_context, max_draft_len, max_waiting;
     };
-    // prefixes: null, or where beginnings of texts are kept. paths_are_one: rows of prompts and of answers take the same kernels.
-    Admission(RoundModels models, Slots& slots, const TurnQueue& turns, const Limits& limits, PrefixTree* prefixes, bool paths_are_one)
-        : models_(models), slots_(&slots), turns_(&turns), limits_(limits), prefixes_(prefixes), paths_are_one_(paths_are_one) {}
+    // beginnings: null where none are kept.
+    Admission(RoundModels models, Slots& slots, const TurnQueue& turns, const Limits& limits, Beginnings* beginnings)
+        : models_(models), slots_(&slots), turns_(&turns), limits_(limits), beginnings_(beginnings) {}
 
     // The request was checked. It waits where no slot is free, or too few pages to begin; capacity when too many wait already.
     Result<uint64_t> create(SequenceRequest request, const Tokenizer* tokenizer);
@@ -52,12 +52,6 @@ class Admission {
     uint64_t n_parked() const { return n_parked_; } // times
     const WaitingRoom& waiting() const { return waiting_; }
 
-    // A sequence that is about to be read gets the rows of its beginning that are in the caches already.
-    void find_beginning(LiveSequence& sequence);
-    // Rows [0, n_rows) of one of its caches are there, or will be before any turn that is started from here on: others may have them.
-    void share_beginning(const LiveSequence& sequence, ModelRole of, uint32_t n_rows);
-    const PrefixTree* prefixes() const { return prefixes_; }
-
     // Somebody needs so many pages more than are free: they are given back, unless enough are on their way already, by whoever
     // misses them least: draft caches that change no text, sequences that are over, and at last the youngest of the least urgent.
     void make_room(ModelRole of, uint32_t n_pages);
@@ -68,7 +62,6 @@ class Admission {
     void enter_waiting(LiveSequence& sequence);
     void leave_waiting(LiveSequence& sequence);
     bool may_come_in(const LiveSequence& sequence) const;
-    uint32_t canonical_rows(const LiveSequence& sequence, uint32_t n_rows) const;
     void leave_slot(LiveSequence& sequence);
     void unseat(LiveSequence& sequence); // it had a slot
     void part_from_forks(uint64_t source); // those that wait for it read their tokens themselves
@@ -88,8 +81,7 @@ class Admission {
     Slots* slots_;
     const TurnQueue* turns_;
     Limits limits_;
-    PrefixTree* prefixes_;
-    bool paths_are_one_;
+    Beginnings* beginnings_;
     std::map<uint64_t, LiveSequence> sequences_;
     WaitingRoom waiting_;
     std::set<uint64_t> dying_; // destroyed by the caller, kept until forks of them are copied
