@@ -73,6 +73,9 @@ struct Parsed {
     SelftestOptions selftest;
     TuneOptions tune;
     BatchOptions batch;
+#if AUSPEX_HAS_SERVER
+    ServeOptions serve;
+#endif
 };
 
 void declare_commands(CLI::App& root, Parsed& parsed) {
@@ -81,6 +84,9 @@ void declare_commands(CLI::App& root, Parsed& parsed) {
     declare_chat(*root.add_subcommand("chat", "Talk with a model"), parsed.chat, shared);
     declare_batch(*root.add_subcommand("batch", "Answer a file of requests, many at once; goes on where it was stopped"),
                   parsed.batch, shared);
+#if AUSPEX_HAS_SERVER
+    declare_serve(*root.add_subcommand("serve", "Answer over HTTP, for clients of OpenAI's interface"), parsed.serve, shared);
+#endif
     declare_bench(*root.add_subcommand("bench", "Compare speculative with plain decoding"), parsed.bench, shared);
     declare_info(*root.add_subcommand("info", "List the devices, describe a model"), parsed.info, shared);
     declare_tokenize(*root.add_subcommand("tokenize", "Text to token ids and back"), parsed.tokenize, shared);
@@ -104,6 +110,9 @@ Command chosen_command(const CLI::App& root, Parsed& parsed) {
     if (name == "run") return completed(parsed.run, shared, GivenFlags(*chosen.front()));
     if (name == "chat") return completed(parsed.chat, shared);
     if (name == "batch") return completed(parsed.batch, shared);
+#if AUSPEX_HAS_SERVER
+    if (name == "serve") return completed(parsed.serve, shared);
+#endif
     if (name == "bench") return completed(parsed.bench, shared, GivenFlags(*chosen.front()));
     if (name == "info") return completed(parsed.info, shared);
     if (name == "tokenize") return completed(parsed.tokenize, shared);

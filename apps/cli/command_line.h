@@ -8,6 +8,9 @@
 #include "cli/quantize/options.h"
 #include "cli/run/options.h"
 #include "cli/score/options.h"
+#if AUSPEX_HAS_SERVER
+#include "cli/serve/options.h"
+#endif
 #include "cli/selftest/options.h"
 #include "cli/tokenize/options.h"
 #include "cli/tune/options.h"
@@ -24,7 +27,12 @@ struct Notice {
 };
 
 using Command = std::variant<Notice, RunOptions, ChatOptions, InfoOptions, BenchOptions, TokenizeOptions, ScoreOptions,
-                             QuantizeOptions, SelftestOptions, TuneOptions, BatchOptions>;
+                             QuantizeOptions, SelftestOptions, TuneOptions, BatchOptions
+#if AUSPEX_HAS_SERVER
+                             ,
+                             ServeOptions
+#endif
+                             >;
 
 // arguments[0] is the program. Throws Failure(kExitUsage).
 Command parse_command_line(std::vector<std::string> arguments);

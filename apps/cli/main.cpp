@@ -28,6 +28,9 @@ int run_command(const Command& command) {
         int operator()(const RunOptions& options) const { return run(options); }
         int operator()(const ChatOptions& options) const { return chat(options); }
         int operator()(const BatchOptions& options) const { return batch(options); }
+#if AUSPEX_HAS_SERVER
+        int operator()(const ServeOptions& options) const { return serve(options); }
+#endif
         int operator()(const BenchOptions& options) const { return bench(options); }
         int operator()(const InfoOptions& options) const { return info(options); }
         int operator()(const TokenizeOptions& options) const { return tokenize(options); }

@@ -12,6 +12,43 @@ Json or_null(bool is_known, double value) {
     return is_known ? Json(value) : Json();
 }
 
+Json choice_json(const Answer& answer, size_t index) {
+    const Choice& choice = answer.choices[index];
+    Json json = {{"index", index}};
+    if (answer.endpoint == Endpoint::chat)
+        json["message"] = {{"role", "assistant"}, {"content", choice.text}};
+    else
+        json["text"] = choice.before + choice.text;
+    if (answer.has_tokens) json["token_ids"] = choice.tokens;
+    if (answer.pieces)
+        json["logprobs"] =
+            logprobs_json(answer.endpoint, {choice.text, choice.stop_reason, choice.logprobs}, answer.pieces);
+    else
+        json["logprobs"] = nullptr;
+    json["finish_reason"] = finish_reason(choice.stop_reason);
+    return json;
+}
+
+Json completion_json(const Answer& answer) {
+    const Choice& choice = answer.choices.front();
+    const Totals& totals = answer.totals;
+    return {{"index", 0},
+            {"content", choice.text},
+            {"tokens", choice.tokens},
+            {"id", answer.id},
+            {"stop", true},
+            {"model", answer.model},
+            {"tokens_predicted", totals.predicted_n},
+            {"tokens_evaluated", totals.prompt_n},
+            {"tokens_cached", totals.cached_n},
+            {"truncated", false},
+            {"stop_type", stop_type(choice.stop_reason)},
+            {"timings", timings_json(totals)},
+            {"auspex", speculation_json(answer)}};
+}
+
+} // namespace
+
 // llama.cpp's names.
 Json timings_json(const Totals& totals) {
     const uint64_t read_n = totals.prompt_n - totals.cached_n;
@@ -45,24 +82,6 @@ Json speculation_json(const Answer& answer) {
             {"accepted_histogram", std::vector<uint64_t>(histogram.begin(), last.base())}};
 }
 
-Json choice_json(const Answer& answer, size_t index) {
-    const Choice& choice = answer.choices[index];
-    Json json = {{"index", index}};
-    if (answer.endpoint == Endpoint::chat)
-        json["message"] = {{"role", "assistant"}, {"content", choice.text}};
-    else
-        json["text"] = choice.text;
-    if (answer.pieces)
-        json["logprobs"] =
-            logprobs_json(answer.endpoint, {choice.text, choice.stop_reason, choice.logprobs}, answer.pieces);
-    else
-        json["logprobs"] = nullptr;
-    json["finish_reason"] = finish_reason(choice.stop_reason);
-    return json;
-}
-
-} // namespace
-
 void Totals::add_prompt(const auspex_sequence_stats& stats, double waited_ms) {
     prompt_n += stats.prompt_n;
     cached_n += std::min(stats.cached_n, stats.prompt_n); // one that had to begin anew counts what it finds again
@@ -90,7 +109,15 @@ void Totals::add_choice(const auspex_sequence_stats& stats) {
     choice = stats.choice;
 }
 
+Json usage_json(const Totals& totals) {
+    return {{"prompt_tokens", totals.prompt_n},
+            {"completion_tokens", totals.predicted_n},
+            {"total_tokens", totals.prompt_n + totals.predicted_n},
+            {"prompt_tokens_details", {{"cached_tokens", totals.cached_n}}}};
+}
+
 Json to_json(const Answer& answer) {
+    if (answer.endpoint == Endpoint::completion) return completion_json(answer);
     const Totals& totals = answer.totals;
     Json choices = Json::array();
     for (size_t i = 0; i < answer.choices.size(); ++i)
@@ -100,11 +127,7 @@ Json to_json(const Answer& answer) {
             {"created", answer.created},
             {"model", answer.model},
             {"choices", choices},
-            {"usage",
-             {{"prompt_tokens", totals.prompt_n},
-              {"completion_tokens", totals.predicted_n},
-              {"total_tokens", totals.prompt_n + totals.predicted_n},
-              {"prompt_tokens_details", {{"cached_tokens", totals.cached_n}}}}},
+            {"usage", usage_json(totals)},
             {"system_fingerprint", answer.fingerprint},
             {"timings", timings_json(totals)},
             {"auspex", speculation_json(answer)}};
@@ -120,6 +143,20 @@ Json finish_reason(auspex_stop_reason reason) {
         return "length";
     default:
         return nullptr;
+    }
+}
+
+const char* stop_type(auspex_stop_reason reason) {
+    switch (reason) {
+    case AUSPEX_STOP_EOS:
+        return "eos";
+    case AUSPEX_STOP_TEXT:
+        return "word";
+    case AUSPEX_STOP_LENGTH:
+    case AUSPEX_STOP_CONTEXT:
+        return "limit";
+    default:
+        return "none";
     }
 }
 

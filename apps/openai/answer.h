@@ -1,4 +1,5 @@
-// What comes of a request, as plain data, and as OpenAI's object chat.completion or text_completion.
+// What comes of a request, as plain data, and whole: as OpenAI's object chat.completion or text_completion, or as
+// llama.cpp's answer to /completion. How it comes piece by piece says chunks.h.
 #pragma once
 
 #include "openai/logprobs.h"
@@ -10,7 +11,9 @@
 namespace auspex::openai {
 
 struct Choice {
+    std::string before{}; // the prompt, where the answer repeats it
     std::string text{};
+    std::vector<uint32_t> tokens{}; // where they are asked for
     auspex_stop_reason stop_reason = AUSPEX_STOP_NONE;
     std::vector<auspex_token_logprobs> logprobs{}; // of the tokens that were generated, where they are asked for
 };
@@ -41,14 +44,21 @@ struct Answer {
     std::string model{}, fingerprint{};
     uint64_t seed = 0; // of choice 0
     std::vector<Choice> choices{};
+    bool has_tokens = false;
     Pieces pieces{}; // empty: log-probabilities are not told
     Totals totals{};
 };
 
 Json to_json(const Answer& answer);
+// Parts of it.
+Json usage_json(const Totals& totals);
+Json timings_json(const Totals& totals);
+Json speculation_json(const Answer& answer);
 
 // "stop", "length"; null: nothing of these.
 Json finish_reason(auspex_stop_reason reason);
+// "eos", "word", "limit": llama.cpp's words for why it ended.
+const char* stop_type(auspex_stop_reason reason);
 // What answers of this endpoint are called by: "chatcmpl-", "cmpl-".
 const char* id_prefix(Endpoint endpoint);
 // The prefix and 24 random letters and digits.

@@ -44,9 +44,11 @@ BatchLine parse_batch_line(std::string_view text) {
     if (const Json* method = fields.find("method"); !method || *method != "POST") fields.refuse("method", "\"POST\"");
     const Json* url = fields.find("url");
     const auto endpoint = url && url->is_string() ? endpoint_of(url->get_ref<const std::string&>()) : std::nullopt;
-    if (!endpoint) fields.refuse("url", "\"/v1/completions\" or \"/v1/chat/completions\"");
+    if (!endpoint || *endpoint == Endpoint::completion) fields.refuse("url", "\"/v1/completions\" or \"/v1/chat/completions\"");
     const Json* body = fields.find("body");
     if (!body || !body->is_object()) fields.refuse("body", "an object");
+    if (Fields(*body).boolean("stream").value_or(false))
+        throw RequestError("stream", "expected false: an answer comes whole");
     return {*custom_id, *endpoint, *body};
 }
 

@@ -22,11 +22,30 @@ class RequestError : public std::runtime_error {
 
     Json body() const {
         const auto or_null = [](const std::string& text) { return text.empty() ? Json() : Json(text); };
-        const char* type = status_ == 404 ? "not_found_error" : "invalid_request_error";
-        return {{"error", {{"message", what()}, {"type", type}, {"param", or_null(param_)}, {"code", or_null(code_)}}}};
+        return {{"error",
+                 {{"message", what()}, {"type", type()}, {"param", or_null(param_)}, {"code", or_null(code_)}}}};
     }
 
   private:
+    const char* type() const {
+        switch (status_) {
+        case 401:
+            return "authentication_error";
+        case 403:
+            return "permission_error";
+        case 404:
+            return "not_found_error";
+        case 429:
+            return "rate_limit_error";
+        case 500:
+            return "server_error";
+        case 503:
+            return "unavailable_error";
+        default:
+            return "invalid_request_error";
+        }
+    }
+
     std::string param_, code_;
     int status_;
 };

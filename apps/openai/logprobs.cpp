@@ -2,9 +2,11 @@
 // putting the text together as the engine does.
 #include "openai/logprobs.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <deque>
 
 namespace auspex::openai {
 
@@ -94,20 +96,6 @@ Json chat_token(const Piece& piece, float logprob) {
     return {{"token", as_utf8(piece.bytes)}, {"logprob", number(logprob)}, {"bytes", bytes}};
 }
 
-Json chat_json(const Generated& generated, const Pieces& pieces) {
-    Json content = Json::array();
-    const size_t n = count_told(generated, pieces);
-    for (size_t i = 0; i < n; ++i) {
-        const auspex_token_logprobs& of = generated.tokens[i];
-        Json token = chat_token(pieces(of.token.id), of.token.logprob);
-        Json& top = token["top_logprobs"] = Json::array();
-        for (uint32_t k = 0; k < of.best_count; ++k)
-            top.push_back(chat_token(pieces(of.best[k].id), of.best[k].logprob));
-        content.push_back(std::move(token));
-    }
-    return {{"content", content}};
-}
-
 // The best, and the one that was said; of several that look alike the most probable.
 Json top_json(const auspex_token_logprobs& of, const Pieces& pieces) {
     Json top = Json::object();
@@ -120,35 +108,87 @@ Json top_json(const auspex_token_logprobs& of, const Pieces& pieces) {
     return top;
 }
 
-Json completions_json(const Generated& generated, const Pieces& pieces) {
-    Json tokens = Json::array(), logprobs = Json::array(), top = Json::array(), offsets = Json::array();
-    TextWalk walk;
-    const size_t n = count_told(generated, pieces);
-    for (size_t i = 0; i < n; ++i) {
-        const auspex_token_logprobs& of = generated.tokens[i];
-        const Piece piece = pieces(of.token.id);
-        tokens.push_back(as_utf8(piece.bytes));
-        logprobs.push_back(number(of.token.logprob));
-        top.push_back(top_json(of, pieces));
-        offsets.push_back(walk.push(piece).character);
+} // namespace
+
+struct LogprobsTeller::Waiting {
+    auspex_token_logprobs of;
+    Piece piece;
+    Place begin;
+};
+
+struct LogprobsTeller::State {
+    Endpoint endpoint;
+    Pieces pieces;
+    TextWalk walk{};
+    std::deque<Waiting> waiting{};
+};
+
+LogprobsTeller::LogprobsTeller(Endpoint endpoint, Pieces pieces)
+    : state_(new State{.endpoint = endpoint, .pieces = std::move(pieces)}) {}
+LogprobsTeller::~LogprobsTeller() = default;
+LogprobsTeller::LogprobsTeller(LogprobsTeller&&) noexcept = default;
+
+void LogprobsTeller::add(std::span<const auspex_token_logprobs> tokens) {
+    for (const auspex_token_logprobs& of : tokens) {
+        Piece piece = state_->pieces(of.token.id);
+        const Place begin = state_->walk.push(piece);
+        state_->waiting.push_back({of, std::move(piece), begin});
     }
+}
+
+Json LogprobsTeller::take(size_t text_bytes) {
+    const auto& waiting = state_->waiting;
+    const auto first_later = std::find_if(waiting.begin(), waiting.end(),
+                                          [&](const Waiting& token) { return token.begin.byte >= text_bytes; });
+    return take_first(static_cast<size_t>(first_later - waiting.begin()));
+}
+
+Json LogprobsTeller::take_last(size_t text_bytes, auspex_stop_reason stop_reason) {
+    return take_first(count_last(text_bytes, stop_reason));
+}
+
+size_t LogprobsTeller::count_last(size_t text_bytes, auspex_stop_reason stop_reason) const {
+    const auto& waiting = state_->waiting;
+    if (stop_reason == AUSPEX_STOP_EOS && !waiting.empty()) return waiting.size() - 1;
+    if (stop_reason != AUSPEX_STOP_TEXT) return waiting.size();
+    const auto first_cut = std::find_if(waiting.begin(), waiting.end(),
+                                        [&](const Waiting& token) { return token.begin.byte >= text_bytes; });
+    return static_cast<size_t>(first_cut - waiting.begin());
+}
+
+Json LogprobsTeller::take_first(size_t n) {
+    const bool is_chat = state_->endpoint == Endpoint::chat;
+    Json content = Json::array(), tokens = Json::array(), logprobs = Json::array(), top = Json::array(),
+         offsets = Json::array();
+    for (; n > 0; --n) {
+        const Waiting& token = state_->waiting.front();
+        if (is_chat) {
+            content.push_back(chat_token(token.piece, token.of.token.logprob));
+            Json& best = content.back()["top_logprobs"] = Json::array();
+            for (uint32_t k = 0; k < token.of.best_count; ++k)
+                best.push_back(chat_token(state_->pieces(token.of.best[k].id), token.of.best[k].logprob));
+        } else {
+            tokens.push_back(as_utf8(token.piece.bytes));
+            logprobs.push_back(number(token.of.token.logprob));
+            top.push_back(top_json(token.of, state_->pieces));
+            offsets.push_back(token.begin.character);
+        }
+        state_->waiting.pop_front();
+    }
+    if (is_chat) return {{"content", content}};
     return {{"tokens", tokens}, {"token_logprobs", logprobs}, {"top_logprobs", top}, {"text_offset", offsets}};
 }
 
-} // namespace
-
 size_t count_told(const Generated& generated, const Pieces& pieces) {
-    const size_t n = generated.tokens.size();
-    if (generated.stop_reason == AUSPEX_STOP_EOS && n > 0) return n - 1;
-    if (generated.stop_reason != AUSPEX_STOP_TEXT) return n;
-    TextWalk walk;
-    for (size_t i = 0; i < n; ++i)
-        if (walk.push(pieces(generated.tokens[i].token.id)).byte >= generated.text.size()) return i;
-    return n;
+    LogprobsTeller teller(Endpoint::completions, pieces);
+    teller.add(generated.tokens);
+    return teller.count_last(generated.text.size(), generated.stop_reason);
 }
 
 Json logprobs_json(Endpoint endpoint, const Generated& generated, const Pieces& pieces) {
-    return endpoint == Endpoint::chat ? chat_json(generated, pieces) : completions_json(generated, pieces);
+    LogprobsTeller teller(endpoint, pieces);
+    teller.add(generated.tokens);
+    return teller.take_last(generated.text.size(), generated.stop_reason);
 }
 
 } // namespace auspex::openai

@@ -4,6 +4,8 @@
 #include "openai/request.h"
 
 #include <functional>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,5 +31,27 @@ size_t count_told(const Generated& generated, const Pieces& pieces);
 
 // Completions: {tokens, token_logprobs, top_logprobs, text_offset}; chat: {content}. Strings are UTF-8.
 Json logprobs_json(Endpoint endpoint, const Generated& generated, const Pieces& pieces);
+
+// The same piece by piece, of an answer that comes so. A token is told of once its text begins to come.
+class LogprobsTeller {
+  public:
+    LogprobsTeller(Endpoint endpoint, Pieces pieces);
+    ~LogprobsTeller();
+    LogprobsTeller(LogprobsTeller&&) noexcept;
+
+    void add(std::span<const auspex_token_logprobs> tokens);
+    Json take(size_t text_bytes);                                     // so much of the text has come, in all
+    Json take_last(size_t text_bytes, auspex_stop_reason stop_reason); // the rest
+
+  private:
+    friend size_t count_told(const Generated& generated, const Pieces& pieces);
+    struct Waiting; // a token that was not told of
+    struct State;
+
+    size_t count_last(size_t text_bytes, auspex_stop_reason stop_reason) const;
+    Json take_first(size_t n);
+
+    std::unique_ptr<State> state_;
+};
 
 } // namespace auspex::openai

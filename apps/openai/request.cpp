@@ -31,13 +31,12 @@ void parse_response_format(const Fields& fields) {
 
 void refuse_unsupported(const Fields& fields) {
     const auto refuse = [&](const char* name) { throw RequestError(name, "is not supported yet", "unsupported"); };
-    if (fields.boolean("stream").value_or(false)) throw RequestError("stream", "expected false: an answer comes whole");
     for (const char* name : {"tools", "functions"})
         if (const Json* list = fields.find(name); list && !(list->is_array() && list->empty())) refuse(name);
     for (const char* name : {"tool_choice", "function_call"})
         if (const Json* choice = fields.find(name); choice && *choice != "none" && *choice != "auto") refuse(name);
     if (const Json* suffix = fields.find("suffix"); suffix && *suffix != "") refuse("suffix");
-    if (fields.boolean("echo").value_or(false)) refuse("echo");
+    if (fields.whole("n_probs", 0, 1000).value_or(0) > 0) refuse("n_probs");
     if (fields.whole("best_of", 1, 128).value_or(1) > 1) refuse("best_of");
 }
 
@@ -100,13 +99,14 @@ std::vector<uint32_t> parse_ids(const Json& list, const std::string& param, cons
 }
 
 // "text", ["text", …], [1, 2, …], [[1, 2, …], …]
-std::vector<Prompt> parse_prompts(const Fields& fields, const Limits& limits) {
+std::vector<Prompt> parse_prompts(const Fields& fields, const Limits& limits, size_t most) {
     const Json* prompt = fields.find("prompt");
     if (prompt && prompt->is_string()) return {prompt->get<std::string>()};
     if (!prompt || !prompt->is_array() || prompt->empty())
         fields.refuse("prompt", "a string, an array of strings, or token ids");
     if (is_id(prompt->front())) return {parse_ids(*prompt, "prompt", limits)};
-    if (prompt->size() > kMaxPrompts) fields.refuse("prompt", "at most " + std::to_string(kMaxPrompts) + " prompts");
+    if (prompt->size() > most)
+        throw RequestError("prompt", "expected at most " + std::to_string(most) + ", found " + std::to_string(prompt->size()));
     std::vector<Prompt> prompts;
     for (size_t i = 0; i < prompt->size(); ++i) {
         const Json& one = (*prompt)[i];
@@ -129,8 +129,11 @@ std::vector<Prompt> parse_prompts(const Fields& fields, const Limits& limits) {
 // The newest name counts, but all are looked at.
 std::optional<uint32_t> parse_max_tokens(const Fields& fields, const Limits& limits) {
     std::optional<uint32_t> chosen;
-    for (const char* name : {"n_predict", "max_tokens", "max_completion_tokens"})
+    const bool has_no_limit = fields.find("n_predict") && *fields.find("n_predict") == -1; // llama.cpp's word for it
+    for (const char* name : {"n_predict", "max_tokens", "max_completion_tokens"}) {
+        if (has_no_limit && std::string_view(name) == "n_predict") continue;
         if (const auto value = fields.whole(name, 0, limits.max_context)) chosen = static_cast<uint32_t>(*value);
+    }
     return chosen;
 }
 
@@ -192,6 +195,7 @@ std::vector<auspex_token_bias> parse_biases(const Fields& fields, const Limits& 
 
 // Chat: logprobs true or false, and top_logprobs 0 … 20; completions: logprobs 0 … 20.
 std::optional<uint32_t> parse_logprobs(const Fields& fields, Endpoint endpoint) {
+    if (endpoint == Endpoint::completion) return std::nullopt;
     const bool is_chat = endpoint == Endpoint::chat;
     const Json* asked = fields.find("logprobs");
     // Of completions false is what some clients say for nothing.
@@ -241,11 +245,37 @@ std::optional<auspex_acceptance> parse_acceptance(const Fields& fields) {
     fields.refuse("acceptance", "\"rejection\" or \"coupled\"");
 }
 
+std::optional<StreamOptions> parse_stream(const Fields& fields) {
+    const Json* given = fields.find("stream_options");
+    if (given && !given->is_object()) fields.refuse("stream_options", "an object");
+    if (!fields.boolean("stream").value_or(false)) {
+        if (given) throw RequestError("stream_options", "expected stream to be true beside it");
+        return std::nullopt;
+    }
+    StreamOptions stream;
+    if (given) {
+        const Fields options(*given, "stream_options.");
+        stream.has_usage = options.boolean("include_usage").value_or(false);
+        stream.has_continuous_usage = options.boolean("continuous_usage_stats").value_or(false);
+    }
+    if (const Json* ours = fields.find("auspex")) {
+        if (!ours->is_object()) fields.refuse("auspex", "an object");
+        stream.has_origins = Fields(*ours, "auspex.").boolean("origins").value_or(false);
+    }
+    return stream;
+}
+
 } // namespace
+
+std::vector<Message> parse_messages(const Json& body) {
+    if (!body.is_object()) throw RequestError("", "expected a JSON object as the body, " + found(body));
+    return parse_messages(Fields(body));
+}
 
 std::optional<Endpoint> endpoint_of(std::string_view path) {
     if (path == "/v1/completions") return Endpoint::completions;
     if (path == "/v1/chat/completions") return Endpoint::chat;
+    if (path == "/completion") return Endpoint::completion;
     return std::nullopt;
 }
 
@@ -253,19 +283,22 @@ Request parse_request(Endpoint endpoint, const Json& body, const Limits& limits)
     if (!body.is_object()) throw RequestError("", "expected a JSON object as the body, " + found(body));
     const Fields fields(body);
     Request request{.endpoint = endpoint};
-    for (const char* name : {"model", "user", "prompt_cache_key"})
-        fields.text(name, kMaxNameBytes); // any is taken: there is one model
+    request.model = fields.text("model", kMaxNameBytes);
+    for (const char* name : {"user", "prompt_cache_key"}) // for balancers
+        fields.text(name, kMaxNameBytes);
+    for (const char* name : {"cache_prompt", "timings_per_token", "return_progress"}) // change no text
+        fields.boolean(name);
     refuse_unsupported(fields);
     parse_response_format(fields);
     if (endpoint == Endpoint::chat)
         request.messages = parse_messages(fields);
     else
-        request.prompts = parse_prompts(fields, limits);
+        request.prompts = parse_prompts(fields, limits, endpoint == Endpoint::completion ? 1 : kMaxPrompts);
 
-    request.n = static_cast<uint32_t>(fields.whole("n", 1, limits.max_choices).value_or(1));
+    request.n = static_cast<uint32_t>(fields.whole("n", 1, endpoint == Endpoint::completion ? 1 : limits.max_choices).value_or(1));
     request.max_tokens = parse_max_tokens(fields, limits);
     request.seed = fields.whole("seed", INT64_MIN, INT64_MAX);
-    request.temperature = fields.number("temperature", 0, 5).value_or(request.temperature);
+    request.temperature = fields.number("temperature", 0, 5).value_or(limits.temperature);
     request.top_p = fields.number("top_p", 0, 1).value_or(request.top_p);
     if (request.top_p <= 0) fields.refuse("top_p", "a number above 0, at most 1");
     request.min_p = fields.number("min_p", 0, 1).value_or(request.min_p);
@@ -281,6 +314,11 @@ Request parse_request(Endpoint endpoint, const Json& body, const Limits& limits)
     request.acceptance = parse_acceptance(fields);
     request.logprobs = parse_logprobs(fields, endpoint);
     request.priority = static_cast<int32_t>(fields.whole("priority", -kMostPriority, kMostPriority).value_or(0));
+    request.has_tokens = fields.boolean("return_tokens").value_or(false);
+    request.has_echo = fields.boolean("echo").value_or(false) && endpoint == Endpoint::completions;
+    if (request.has_echo && request.logprobs)
+        throw RequestError("echo", "is not supported yet beside logprobs", "unsupported");
+    request.stream = parse_stream(fields);
     return request;
 }
 

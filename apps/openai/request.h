@@ -15,8 +15,8 @@
 
 namespace auspex::openai {
 
-enum class Endpoint { completions, chat };
-// Of a path: "/v1/completions", "/v1/chat/completions". nullopt: another.
+enum class Endpoint { completions, chat, completion }; // the last is llama.cpp's own
+// Of a path: "/v1/completions", "/v1/chat/completions", "/completion". nullopt: another.
 std::optional<Endpoint> endpoint_of(std::string_view path);
 
 // What the engine behind the requests can do.
@@ -26,6 +26,14 @@ struct Limits {
     uint32_t max_choices = 1; // of a prompt
     bool has_draft_model = false;
     bool has_self_draft = false; // the target's own weights in fewer bits
+    double temperature = 0.0;    // where a request says nothing
+};
+
+// How an answer comes that does not come whole.
+struct StreamOptions {
+    bool has_usage = false;            // a last chunk tells what was counted
+    bool has_continuous_usage = false; // every chunk does
+    bool has_origins = false;          // chunks tell of each token how it came about
 };
 
 struct Message {
@@ -36,6 +44,7 @@ using Prompt = std::variant<std::string, std::vector<uint32_t>>; // a text, or t
 
 struct Request {
     Endpoint endpoint = Endpoint::completions;
+    std::optional<std::string> model{};   // any name is taken; whoever is strict compares it
     std::vector<Message> messages{};      // of a chat
     std::vector<Prompt> prompts{};        // of completions; choice i of prompt p has the index p · n + i
     uint32_t n = 1;                       // choices of a prompt
@@ -53,10 +62,15 @@ struct Request {
     std::optional<auspex_acceptance> acceptance{};
     std::optional<uint32_t> logprobs{}; // how many of the best tokens are told with each; absent: nothing of it
     int32_t priority = 0;               // of those that wait the lowest goes first
+    bool has_echo = false;              // the answer repeats the prompt before it
+    bool has_tokens = false;            // … and tells the ids of its tokens
+    std::optional<StreamOptions> stream{}; // absent: it comes whole
 
     uint32_t n_prompts() const { return endpoint == Endpoint::chat ? 1 : static_cast<uint32_t>(prompts.size()); }
 };
 
+// {"messages": […]}, as a chat has it. Throws RequestError.
+std::vector<Message> parse_messages(const Json& body);
 // Throws RequestError.
 Request parse_request(Endpoint endpoint, const Json& body, const Limits& limits);
 

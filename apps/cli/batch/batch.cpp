@@ -1,8 +1,9 @@
 // auspex batch: answers the lines of a file, many at once, and puts each result on the disk when it comes. The models
 // are loaded when the first line needs them.
-#include "cli/batch/answering.h"
 #include "cli/batch/input_lines.h"
+#include "cli/batch/options.h"
 #include "cli/batch/results.h"
+#include "cli/common/engine/answering.h"
 #include "cli/common/output/figures.h"
 #include "cli/common/output/progress_bar.h"
 #include "cli/common/system/terminal.h"
@@ -19,6 +20,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+struct LineJob : Job {
+    uint64_t line = 0; // of the input
+    std::string custom_id{};
+};
+
 class Batch {
   public:
     explicit Batch(const BatchOptions& options)
@@ -26,13 +32,13 @@ class Batch {
 
     // The exit code.
     int run() {
-        std::unique_ptr<Job> waiting; // the next, for which slots are missing
+        std::unique_ptr<LineJob> waiting; // the next, for which slots are missing
         while (true) {
             begin_jobs(waiting);
             if (interrupted()) give_up_waiting();
             if (progress_) progress_->draw(lines_.fraction());
             if (!answering_ || answering_->is_idle()) break;
-            answering_->advance([&](Job& job) { finish(job); });
+            if (!answering_->advance([&](Job& job) { finish(static_cast<LineJob&>(job)); })) client_->wait();
         }
         progress_.reset();
         const bool are_left = waiting != nullptr || has_given_up_ || (interrupted() && find_work());
@@ -42,7 +48,7 @@ class Batch {
 
   private:
     // Jobs run until one has to wait for slots, there are no more, or a signal came: then only what has begun goes on.
-    void begin_jobs(std::unique_ptr<Job>& waiting) {
+    void begin_jobs(std::unique_ptr<LineJob>& waiting) {
         while (true) {
             if (!waiting) waiting = next_job();
             if (!waiting || (interrupted() && waiting->n_begun == 0)) return;
@@ -58,7 +64,7 @@ class Batch {
 
     // The next line that can be answered; those before it that cannot are refused. Null: there is none, or a signal
     // came.
-    std::unique_ptr<Job> next_job() {
+    std::unique_ptr<LineJob> next_job() {
         while (!interrupted() && find_work()) {
             if (!answering_) load(); // takes its time, so that a signal may come
             if (interrupted()) return nullptr;
@@ -67,12 +73,21 @@ class Batch {
                 if (is_repeated_)
                     throw openai::RequestError("custom_id", "expected one of its own, found that of an earlier line",
                                                openai::kDuplicateId);
-                return answering_->prepare(openai::parse_batch_line(lines_.text()), lines_.number());
+                return make_job(openai::parse_batch_line(lines_.text()));
             } catch (const openai::RequestError& error) {
                 refuse(lines_.number(), custom_id_, error);
             }
         }
         return nullptr;
+    }
+
+    std::unique_ptr<LineJob> make_job(openai::BatchLine line) {
+        auto job = std::make_unique<LineJob>();
+        job->line = lines_.number();
+        job->custom_id = std::move(line.custom_id);
+        job->request = openai::parse_request(line.endpoint, line.body, answering_->limits());
+        answering_->prepare(*job);
+        return job;
     }
 
     // Reads on to the next line that has no result, and stays there until it is taken (is_found_ is false again).
@@ -95,7 +110,13 @@ class Batch {
         request.max_waiting = most_alive(options_); // so that none of them is ever refused
         request.max_draft_len = options_.sampling.max_draft_len();
         client_.emplace(request);
-        answering_.emplace(options_, *client_);
+        answering_.emplace(AnsweringOptions{.models = options_.models,
+                                            .template_name = options_.template_name,
+                                            .date = options_.date,
+                                            .sampling = options_.sampling,
+                                            .max_choices = options_.parallel,
+                                            .max_alive = most_alive(options_)},
+                           *client_);
         progress_.emplace("answering");
         begun_ = Clock::now();
     }
@@ -105,7 +126,8 @@ class Batch {
         ++n_failed_;
     }
 
-    void finish(Job& job) {
+    void finish(const LineJob& job) {
+        if (job.failure) throw *job.failure;
         results_.add({.line = job.line, .custom_id = job.custom_id, .body = openai::to_json(job.answer)});
         ++n_done_;
         n_tokens_ += job.answer.totals.predicted_n;
@@ -140,7 +162,7 @@ class Batch {
     std::optional<Answering> answering_{};
     std::optional<ProgressBar> progress_{};
     std::optional<Clock::time_point> begun_{};
-    std::vector<std::unique_ptr<Job>> running_{};
+    std::vector<std::unique_ptr<LineJob>> running_{};
 
     std::unordered_set<std::string> seen_{}; // custom_ids of the lines so far, of all parts
     std::optional<std::string> custom_id_{}; // of the line

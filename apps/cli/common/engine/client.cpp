@@ -17,8 +17,6 @@ namespace auspex::cli {
 
 namespace {
 
-constexpr uint32_t kWaitMs = 100;
-
 // call(data, capacity, &count), again when the first guess was too small.
 template <typename Unit, typename Call> auspex_status read_whole(std::vector<Unit>& units, size_t guess, Call call) {
     size_t count = 0;
@@ -72,6 +70,7 @@ auspex_engine_desc describe(const Client::Request& request, LibraryLog& log) {
     desc.device = request.models.device ? request.models.device->c_str() : nullptr;
     desc.max_sequences = request.max_sequences;
     desc.max_waiting = request.max_waiting;
+    desc.cache_tokens = request.cache_tokens;
     desc.prefix_cache = request.prefix_cache ? 1 : 0;
     desc.max_context = request.models.context;
     if (request.max_draft_len > 0) desc.max_draft_len = request.max_draft_len;
@@ -144,7 +143,7 @@ Client::Client(const Request& request) : target_(request.models.target) {
     ModelOptions models = request.models;
     if (models.may_self_draft && request.max_draft_len > 0 && judge_self_draft(request).is_taken()) models.self_draft = AUSPEX_SELF_DRAFT_Q4_0;
     ProgressBar progress("loading");
-    Request chosen = {models, request.synthetic, request.max_sequences, request.max_draft_len, request.max_waiting, request.prefix_cache};
+    Request chosen = {models, request.synthetic, request.max_sequences, request.max_draft_len, request.max_waiting, request.cache_tokens, request.prefix_cache};
     auspex_engine_desc desc = describe(chosen, log_);
     desc.cache_folder = path_or_null(cache);
     desc.progress = ProgressBar::callback;
@@ -279,6 +278,14 @@ void Client::cancel(auspex_sequence sequence) {
     check(auspex_sequence_cancel(engine_, sequence));
 }
 
+void Client::park(auspex_sequence sequence) {
+    check(auspex_sequence_park(engine_, sequence));
+}
+
+void Client::resume(auspex_sequence sequence) {
+    check(auspex_sequence_resume(engine_, sequence));
+}
+
 void Client::destroy(auspex_sequence sequence) {
     check(auspex_sequence_destroy(engine_, sequence));
 }
@@ -294,9 +301,9 @@ bool Client::step() {
     return status == AUSPEX_FINISHED;
 }
 
-void Client::wait() {
+void Client::wait(uint32_t timeout_ms) {
     const auto begin = TraceFile::Clock::now();
-    const auspex_status status = auspex_engine_wait(engine_, kWaitMs);
+    const auspex_status status = auspex_engine_wait(engine_, timeout_ms);
     if (trace_ != nullptr) trace_->add_host_event("wait", begin, TraceFile::Clock::now());
     check(status);
 }
@@ -329,6 +336,13 @@ auspex_sequence_state Client::state(auspex_sequence sequence) {
     auspex_sequence_state_init(&state, sizeof state);
     check(auspex_sequence_get_state(engine_, sequence, &state));
     return state;
+}
+
+auspex_engine_load Client::load() {
+    auspex_engine_load load;
+    auspex_engine_load_init(&load, sizeof load);
+    check(auspex_engine_get_load(engine_, &load));
+    return load;
 }
 
 auspex_sequence_stats Client::stats(auspex_sequence sequence) {

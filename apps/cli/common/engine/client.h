@@ -42,6 +42,7 @@ class Client {
         uint32_t max_sequences = 1;
         uint32_t max_draft_len = 0; // 0: plain rounds only
         uint32_t max_waiting = 0;   // sequences that wait for a slot
+        uint64_t cache_tokens = 0;  // that the caches hold, of all sequences together; 0: every slot a whole context
         bool prefix_cache = true;   // false: every prompt is read whole, so that its time says something
     };
 
@@ -65,15 +66,18 @@ class Client {
     void append(auspex_sequence sequence, const auspex_sequence_desc& desc);
     void cancel(auspex_sequence sequence);
     void destroy(auspex_sequence sequence);
+    void park(auspex_sequence sequence);
+    void resume(auspex_sequence sequence);
 
     // Reads and submits; true when every sequence is finished and read.
     bool step();
-    // Sleeps until there is something to read, at most a tenth of a second so that Ctrl-C is seen.
-    void wait();
+    // Sleeps until there is something to read, at most so long: a tenth of a second, so that Ctrl-C is seen.
+    void wait(uint32_t timeout_ms = 100);
     // Appends what became readable.
     void read(auspex_sequence sequence, std::vector<auspex_token>& tokens, std::string& text);
     void read_logprobs(auspex_sequence sequence, std::vector<auspex_token_logprobs>& logprobs);
     auspex_sequence_state state(auspex_sequence sequence);
+    auspex_engine_load load();
     // Throws Failure(kExitFile) once the target has given what are no numbers: no token after that means anything.
     auspex_sequence_stats stats(auspex_sequence sequence);
     auspex_round_times take_round_times(uint32_t draft_len);

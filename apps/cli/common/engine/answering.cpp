@@ -1,7 +1,7 @@
 // A prompt takes as many slots as it has choices. One sequence reads it; of several choices the others fork from it
 // when it has, and it goes on as the last itself. As many again wait in the engine, which lets one in as soon as a slot
 // is free: no round passes until it is filled.
-#include "cli/batch/answering.h"
+#include "cli/common/engine/answering.h"
 
 #include <algorithm>
 #include <chrono>
@@ -16,11 +16,11 @@ std::string last_component(const std::string& path) {
     return name.substr(name.find_last_of("/\\") + 1);
 }
 
-openai::Limits limits_of(const BatchOptions& options, const auspex_engine_info& engine) {
+openai::Limits limits_of(const AnsweringOptions& options, const auspex_engine_info& engine) {
     return {.vocab_size = engine.vocab_size,
             .max_context = engine.max_context,
             .max_draft_len = engine.max_draft_len,
-            .max_choices = options.parallel,
+            .max_choices = options.max_choices,
             .has_draft_model = engine.has_draft != 0 && engine.is_self_draft == 0,
             .has_self_draft = engine.is_self_draft != 0};
 }
@@ -39,9 +39,9 @@ openai::RequestError own_fault(const Failure& failure, const std::string& param)
 
 } // namespace
 
-Answering::Answering(const BatchOptions& options, Client& client)
+Answering::Answering(const AnsweringOptions& options, Client& client)
     : options_(options), client_(client), usual_(options.sampling, 0), limits_(limits_of(options, client.info())),
-      model_(last_component(options.models.target)),
+      model_(options.model.empty() ? last_component(options.models.target) : options.model),
       fingerprint_(std::string(client.info().numerics_id) + "-" + format_api_version(auspex_version())) {}
 
 std::vector<uint32_t> Answering::encode(const openai::Prompt& prompt, const std::string& param) {
@@ -68,6 +68,11 @@ std::vector<uint32_t> Answering::encode(const std::vector<openai::Message>& mess
     }
 }
 
+std::string Answering::text_of(const openai::Prompt& prompt) {
+    if (const auto* text = std::get_if<std::string>(&prompt)) return *text;
+    return tokenizer().decode(std::get<std::vector<uint32_t>>(prompt));
+}
+
 void Answering::check_room(const std::vector<uint32_t>& tokens, const std::string& param) const {
     if (tokens.size() >= limits_.max_context)
         throw openai::RequestError(param,
@@ -76,35 +81,33 @@ void Answering::check_room(const std::vector<uint32_t>& tokens, const std::strin
                                    "context_length_exceeded");
 }
 
-std::unique_ptr<Job> Answering::prepare(openai::BatchLine line, uint64_t line_number) {
-    auto job = std::make_unique<Job>();
-    job->line = line_number;
-    job->custom_id = std::move(line.custom_id);
-    job->request = openai::parse_request(line.endpoint, line.body, limits_);
-    const openai::Request& request = job->request;
-    if (line.endpoint == openai::Endpoint::chat) {
-        job->prompts.push_back(encode(request.messages));
-        check_room(job->prompts.back(), "messages");
+void Answering::prepare(Job& job) {
+    const openai::Request& request = job.request;
+    if (request.endpoint == openai::Endpoint::chat) {
+        job.prompts.push_back(encode(request.messages));
+        check_room(job.prompts.back(), "messages");
     }
     for (size_t i = 0; i < request.prompts.size(); ++i) {
         const std::string param = request.prompts.size() == 1 ? "prompt" : format("prompt[%zu]", i);
-        job->prompts.push_back(encode(request.prompts[i], param));
-        check_room(job->prompts.back(), param);
+        job.prompts.push_back(encode(request.prompts[i], param));
+        check_room(job.prompts.back(), param);
     }
-    openai::Answer& answer = job->answer;
-    answer.endpoint = line.endpoint;
-    answer.id = openai::random_id(openai::id_prefix(line.endpoint));
+    openai::Answer& answer = job.answer;
+    answer.endpoint = request.endpoint;
+    answer.id = openai::random_id(openai::id_prefix(request.endpoint));
     answer.model = model_;
     answer.fingerprint = fingerprint_;
     answer.seed = request.seed ? static_cast<uint64_t>(*request.seed) : std::random_device{}();
-    answer.choices.resize(job->n_choices());
+    answer.choices.resize(job.n_choices());
+    answer.has_tokens = request.has_tokens;
+    for (size_t i = 0; request.has_echo && i < answer.choices.size(); ++i)
+        answer.choices[i].before = text_of(request.prompts[i / request.n]);
     if (request.logprobs) answer.pieces = pieces();
-    return job;
 }
 
 bool Answering::begin(Job& job) {
     const uint32_t n_slots = job.request.max_tokens == 0u ? 1 : job.request.n;
-    while (!job.has_begun_all() && live_.size() + n_slots <= most_alive(options_)) {
+    while (!job.has_begun_all() && live_.size() + n_slots <= options_.max_alive) {
         try {
             begin_prompt(job);
         } catch (const Failure& failure) {
@@ -139,11 +142,34 @@ void Answering::begin_prompt(Job& job) {
     live_[reader].fork = live_[reader + 1].sequence;
 }
 
-// What of the job lives is taken away.
 void Answering::abandon(Job& job) {
-    for (const Live& live : live_)
-        if (live.job == &job) client_.destroy(live.sequence);
+    for (const Live& live : live_) {
+        if (live.job != &job) continue;
+        if (!job.failure) job.on_end(client_.stats(live.sequence));
+        client_.destroy(live.sequence);
+    }
     std::erase_if(live_, [&](const Live& live) { return live.job == &job; });
+}
+
+void Answering::park(const Job& job) {
+    for (const Live& live : live_)
+        if (live.job == &job) client_.park(live.sequence);
+}
+
+void Answering::resume(const Job& job) {
+    for (const Live& live : live_)
+        if (live.job == &job) client_.resume(live.sequence);
+}
+
+std::optional<auspex_sequence_state> Answering::state(const Job& job) {
+    for (const Live& live : live_)
+        if (live.job == &job) return client_.state(live.sequence);
+    return std::nullopt;
+}
+
+bool Answering::has_parked() {
+    return std::any_of(live_.begin(), live_.end(),
+                       [&](const Live& live) { return client_.state(live.sequence).phase == AUSPEX_PHASE_PARKED; });
 }
 
 std::vector<Job*> Answering::end_waiting() {
@@ -174,32 +200,48 @@ bool Answering::collect(Live& live) {
         live.fork = {};
         return false;
     }
-    std::vector<auspex_token> tokens;
     openai::Choice& choice = job.answer.choices[live.choice];
     // Asked before reading: what ended is complete.
     const auspex_sequence_stats stats = client_.stats(live.sequence);
-    client_.read(live.sequence, tokens, choice.text);
+    tokens_.clear();
+    client_.read(live.sequence, tokens_, choice.text);
     if (request.logprobs) client_.read_logprobs(live.sequence, choice.logprobs);
-    if (stats.stop_reason == AUSPEX_STOP_NONE) return false;
-    choice.stop_reason = stats.stop_reason;
-    if (request.n == 1 || request.max_tokens == 0u) job.answer.totals.add_prompt(stats, live.waited_ms);
-    client_.destroy(live.sequence);
-    if (request.max_tokens != 0u) {
+    if (request.has_tokens)
+        for (const auspex_token& token : tokens_)
+            choice.tokens.push_back(token.id);
+    const bool has_ended = stats.stop_reason != AUSPEX_STOP_NONE;
+    if (has_ended) {
+        choice.stop_reason = stats.stop_reason;
+        if (request.n == 1 || request.max_tokens == 0u) job.answer.totals.add_prompt(stats, live.waited_ms);
+        client_.destroy(live.sequence);
+    }
+    if (request.max_tokens == 0u) { // nobody sees its token
+        for (size_t i = 0; has_ended && i < request.n; ++i, ++job.n_ended) {
+            openai::Choice& other = job.answer.choices[live.choice + i];
+            other = {.before = other.before, .stop_reason = AUSPEX_STOP_LENGTH};
+            job.on_news(live.choice + i, {});
+        }
+        return has_ended;
+    }
+    if (has_ended) {
         job.answer.totals.add_choice(stats);
         ++job.n_ended;
-    } else {
-        for (size_t i = 0; i < request.n; ++i, ++job.n_ended)
-            job.answer.choices[live.choice + i] = {"", AUSPEX_STOP_LENGTH};
     }
-    return true;
+    if (has_ended || !tokens_.empty()) job.on_news(live.choice, tokens_);
+    if (has_ended) job.on_end(stats);
+    return has_ended;
+}
+
+const Tokenizer& Answering::tokenizer() {
+    if (!tokenizer_) tokenizer_.emplace(options_.models.target);
+    return *tokenizer_;
 }
 
 openai::Pieces Answering::pieces() {
-    if (!tokenizer_) tokenizer_.emplace(options_.models.target);
-    return [this](uint32_t token) { return openai::Piece{tokenizer_->piece(token), tokenizer_->is_control(token)}; };
+    return [&of = tokenizer()](uint32_t token) { return openai::Piece{of.piece(token), of.is_control(token)}; };
 }
 
-std::vector<Job*> Answering::step() {
+bool Answering::step() {
     const auto begin = Clock::now();
     const bool all_finished = client_.step();
     for (Live& live : live_) {
@@ -208,19 +250,30 @@ std::vector<Job*> Answering::step() {
         live.waits_since.reset();
     }
     std::vector<Live> running;
-    std::vector<Job*> ended;
     for (Live& live : live_) {
-        if (!collect(live))
-            running.push_back(live);
-        else if (live.job->has_ended())
-            ended.push_back(live.job);
+        Job& job = *live.job;
+        try {
+            if (job.failure) {
+                client_.destroy(live.sequence);
+            } else if (!collect(live)) {
+                running.push_back(live);
+            } else if (job.has_ended()) {
+                ended_.push_back(&job);
+            }
+        } catch (const Failure& failure) {
+            if (failure.exit_code() != kExitFile) throw; // logits that are no numbers are one job's failure
+            client_.destroy(live.sequence);
+            job.failure = failure;
+            ended_.push_back(&job);
+        }
     }
     const bool has_news = running.size() < live_.size();
     live_ = std::move(running);
-    if (!has_news && all_finished && !live_.empty())
+    for (Job* job : ended_)
+        if (job->failure) abandon(*job); // the choices before the one that failed
+    if (!has_news && all_finished && !live_.empty() && !has_parked())
         throw Failure(kExitInternal, "the engine has nothing left to do, but an answer has not ended");
-    if (!has_news) client_.wait();
-    return ended;
+    return has_news;
 }
 
 } // namespace auspex::cli

@@ -1,0 +1,321 @@
+// One turn of the loop: take what came in, move the engine on, tell what became new. While a round runs the thread sleeps
+// in the engine for a few milliseconds at a time, because nobody can wake it there; while nothing runs, on its inbox.
+#include "server/engine_thread.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace auspex::server {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr uint32_t kWaitMs = 5;
+constexpr auto kIdle = 500ms, kPublish = 50ms, kProgress = 200ms, kStuck = 5000ms, kMostPause = 30000ms;
+constexpr size_t kPauseBytes = size_t{256} << 10, kResumeBytes = size_t{64} << 10; // that a reader has not taken
+
+uint32_t retry_after(double wait_ms) {
+    return static_cast<uint32_t>(std::clamp(std::ceil(wait_ms / 1000), 1.0, 60.0));
+}
+
+} // namespace
+
+EngineThread::EngineThread(Backend& backend, const Settings& settings, Deliver deliver)
+    : backend_(backend), settings_(settings), deliver_(std::move(deliver)) {}
+
+EngineThread::~EngineThread() {
+    {
+        const std::lock_guard lock(mutex_);
+        is_stopping_ = true;
+    }
+    wake_.notify_one();
+    if (thread_.joinable()) thread_.join();
+}
+
+void EngineThread::start() {
+    heartbeat_ = Clock::now().time_since_epoch().count();
+    thread_ = std::thread([this] { run(); });
+}
+
+void EngineThread::put(Task task) {
+    {
+        const std::lock_guard lock(mutex_);
+        inbox_.push_back(std::move(task));
+        has_work_ = true;
+    }
+    wake_.notify_one();
+}
+
+void EngineThread::submit(std::shared_ptr<Ticket> ticket) {
+    ++n_open_;
+    put([this, ticket = std::move(ticket)] { take_in(ticket); });
+}
+
+void EngineThread::cancel(std::shared_ptr<Ticket> ticket) {
+    put([this, ticket = std::move(ticket)] { drop(ticket); });
+}
+
+void EngineThread::call(std::function<void(Backend&)> task) {
+    put([this, task = std::move(task)] { task(backend_); });
+}
+
+void EngineThread::drain() {
+    is_draining_ = true;
+}
+
+void EngineThread::end_all(const std::string& reason) {
+    put([this, reason] {
+        for (const auto& ticket : std::vector(running_)) {
+            drop(ticket);
+            step_.events.push_back({.ticket = ticket,
+                                    .kind = TicketEvent::Kind::refused,
+                                    .error = openai::RequestError("", reason, "", 503)});
+        }
+    });
+}
+
+std::shared_ptr<const Snapshot> EngineThread::snapshot() const {
+    const std::lock_guard lock(snapshot_mutex_);
+    return snapshot_;
+}
+
+std::string EngineThread::lost_because() const {
+    const std::lock_guard lock(snapshot_mutex_);
+    return lost_because_;
+}
+
+double EngineThread::heartbeat_age_s() const {
+    const Clock::duration age = Clock::now().time_since_epoch() - Clock::duration(heartbeat_.load());
+    return std::max(0.0, std::chrono::duration<double>(age).count());
+}
+
+bool EngineThread::is_stuck() const {
+    return has_work_ && heartbeat_age_s() > std::chrono::duration<double>(kStuck).count();
+}
+
+// ---- the engine thread
+// ---------------------------------------------------------------------------------------------------
+
+void EngineThread::run() {
+    publish(true);
+    while (run_tasks()) {
+        heartbeat_ = Clock::now().time_since_epoch().count();
+        if (!running_.empty()) advance();
+        flush();
+        publish(Clock::now() - published_ >= kPublish || running_.empty());
+    }
+    for (const auto& ticket : std::vector(running_))
+        drop(ticket);
+}
+
+// Sleeps while there is nothing to do. False: it is over.
+bool EngineThread::run_tasks() {
+    std::vector<Task> tasks;
+    {
+        std::unique_lock lock(mutex_);
+        if (running_.empty() && inbox_.empty() && !is_stopping_) {
+            has_work_ = false;
+            wake_.wait_for(lock, kIdle, [&] { return is_stopping_ || !inbox_.empty(); });
+        }
+        if (is_stopping_) return false;
+        tasks = std::exchange(inbox_, {});
+    }
+    for (const Task& task : tasks) {
+        try {
+            task();
+        } catch (const cli::Failure& failure) {
+            lose(failure);
+        } catch (const std::exception&) { // of a call(): its own affair
+        }
+    }
+    return true;
+}
+
+void EngineThread::take_in(const std::shared_ptr<Ticket>& ticket) {
+    if (ticket->is_gone()) {
+        --n_open_;
+        return;
+    }
+    if (is_lost_) return refuse(ticket, {"", lost_because(), "", 503});
+    if (is_draining_) return refuse(ticket, {"", "the server is shutting down", "", 503}, 1);
+    const size_t n_alive = backend_.n_alive(), most = settings_.most_alive();
+    if (ticket->n_sequences() > most)
+        return refuse(ticket, {"n", cli::format("expected at most %zu answers at once, found %u", most, ticket->n_sequences())});
+    if (n_alive + ticket->n_sequences() > most) {
+        const double wait_ms = backend_.load().wait_ms;
+        const uint32_t wait_s = retry_after(wait_ms);
+        return refuse(ticket,
+                      {"", cli::format("%zu answers are being written or waited for, which is as many as there may be; try again in %u s",
+                                       n_alive, wait_s),
+                       "overloaded", settings_.overload_status},
+                      wait_s);
+    }
+    try {
+        backend_.prepare(*ticket);
+        backend_.begin(*ticket);
+    } catch (const openai::RequestError& error) {
+        return refuse(ticket, error);
+    } catch (const cli::Failure& failure) {
+        lose(failure);
+        return refuse(ticket, {"", failure.what(), "", 503});
+    }
+    running_.push_back(ticket);
+    if (const auto state = backend_.state(*ticket))
+        ticket->progress = {state->phase, state->place, state->rows_read, state->rows_to_read};
+    ticket->progress_due = Clock::now() + kProgress;
+    if (ticket->progress.phase != AUSPEX_PHASE_WAITING) step_.queue_s.push_back(0);
+    step_.events.push_back({.ticket = ticket, .kind = TicketEvent::Kind::begun, .progress = ticket->progress});
+}
+
+void EngineThread::drop(const std::shared_ptr<Ticket>& ticket) {
+    if (std::find(running_.begin(), running_.end(), ticket) == running_.end()) return;
+    if (!is_lost_) backend_.abandon(*ticket);
+    forget(*ticket);
+    for (const auspex_sequence_stats& stats : ticket->take_ended())
+        step_.ended.push_back(stats);
+}
+
+void EngineThread::refuse(const std::shared_ptr<Ticket>& ticket, openai::RequestError error, uint32_t retry_after_s) {
+    --n_open_;
+    step_.events.push_back({.ticket = ticket,
+                            .kind = TicketEvent::Kind::refused,
+                            .error = std::move(error),
+                            .retry_after_s = retry_after_s});
+}
+
+void EngineThread::forget(const cli::Job& job) {
+    n_open_ -= std::erase_if(running_, [&](const auto& ticket) { return ticket.get() == &job; });
+}
+
+void EngineThread::advance() {
+    try {
+        std::vector<cli::Job*> ended;
+        const bool has_news = backend_.advance(ended);
+        collect();
+        for (cli::Job* job : ended) {
+            const auto at = std::find_if(running_.begin(), running_.end(), [&](const auto& ticket) { return ticket.get() == job; });
+            if (at == running_.end()) continue;
+            TicketEvent event{.ticket = *at, .kind = TicketEvent::Kind::ended};
+            if (job->failure) {
+                event.kind = TicketEvent::Kind::refused;
+                event.error = openai::RequestError("", job->failure->what(), "", 500);
+            }
+            step_.events.push_back(std::move(event));
+            forget(*job);
+        }
+        watch_progress();
+        watch_readers();
+        if (has_news || running_.empty()) return;
+        flush();
+        const bool all_paused = std::all_of(running_.begin(), running_.end(), [](const auto& ticket) { return ticket->paused_since.has_value(); });
+        if (all_paused)
+            std::this_thread::sleep_for(kWaitMs * 1ms); // the engine would not wait
+        else
+            backend_.wait(kWaitMs);
+    } catch (const cli::Failure& failure) {
+        lose(failure);
+    }
+}
+
+void EngineThread::collect() {
+    for (const auto& ticket : running_) {
+        if (!ticket->has_news()) continue;
+        TicketEvent event{.ticket = ticket, .kind = TicketEvent::Kind::news, .news = ticket->take_news()};
+        for (const ChoiceNews& news : event.news)
+            step_.generated_n += news.tokens.size();
+        for (const auspex_sequence_stats& stats : ticket->take_ended())
+            step_.ended.push_back(stats);
+        for (const double gap : ticket->take_gaps())
+            step_.gaps_s.push_back(gap);
+        if (const double seconds = ticket->take_first_token(); seconds >= 0) step_.first_token_s.push_back(seconds);
+        if (ticket->is_stream()) step_.events.push_back(std::move(event));
+    }
+}
+
+// Those that have not spoken are looked at now and then: whoever waits likes to know for what.
+void EngineThread::watch_progress() {
+    const auto now = Clock::now();
+    for (const auto& ticket : running_) {
+        const bool waits = ticket->progress.phase == AUSPEX_PHASE_WAITING;
+        if (ticket->has_spoken() && !waits) continue;
+        if (now < ticket->progress_due && !ticket->has_spoken()) continue;
+        ticket->progress_due = now + kProgress;
+        const auto state = backend_.state(*ticket);
+        if (!state) continue;
+        const Ticket::Progress progress = {state->phase, state->place, state->rows_read, state->rows_to_read};
+        if (waits && progress.phase != AUSPEX_PHASE_WAITING)
+            step_.queue_s.push_back(std::chrono::duration<double>(now - ticket->arrived()).count());
+        if (progress == std::exchange(ticket->progress, progress) || ticket->has_spoken()) continue;
+        if (ticket->is_stream())
+            step_.events.push_back({.ticket = ticket, .kind = TicketEvent::Kind::progress, .progress = progress});
+    }
+}
+
+// A reader who does not keep up is written nothing more until he has read; after a while he is given up.
+void EngineThread::watch_readers() {
+    const auto now = Clock::now();
+    for (const auto& ticket : std::vector(running_)) {
+        if (!ticket->is_stream()) continue;
+        const size_t n_unsent = ticket->n_unsent();
+        if (!ticket->paused_since && n_unsent > kPauseBytes) {
+            backend_.park(*ticket);
+            ticket->paused_since = now;
+        } else if (ticket->paused_since && n_unsent < kResumeBytes) {
+            backend_.resume(*ticket);
+            ticket->paused_since.reset();
+        } else if (ticket->paused_since && now - *ticket->paused_since > kMostPause) {
+            drop(ticket);
+            step_.events.push_back({.ticket = ticket,
+                                    .kind = TicketEvent::Kind::refused,
+                                    .error = openai::RequestError("", "the answer was not read for 30 s", "", 408)});
+        }
+    }
+}
+
+// Nothing can be asked of the engine any more.
+void EngineThread::lose(const cli::Failure& failure) {
+    {
+        const std::lock_guard lock(snapshot_mutex_);
+        if (lost_because_.empty()) lost_because_ = failure.what();
+    }
+    lost_exit_code_ = failure.exit_code();
+    is_lost_ = true;
+    for (const auto& ticket : std::exchange(running_, {}))
+        refuse(ticket, {"", failure.what(), "", 503});
+}
+
+void EngineThread::publish(bool is_due) {
+    if (!is_due) return;
+    published_ = Clock::now();
+    auto snapshot = std::make_shared<Snapshot>();
+    auspex_engine_load_init(&snapshot->load, sizeof snapshot->load);
+    try {
+        if (!is_lost_) snapshot->load = backend_.load();
+    } catch (const cli::Failure& failure) {
+        lose(failure);
+    }
+    snapshot->n_tickets = running_.size();
+    for (const auto& ticket : running_) {
+        snapshot->n_paused += ticket->paused_since ? 1 : 0;
+        Snapshot::Line line{.id = ticket->answer.id,
+                            .phase = ticket->paused_since ? AUSPEX_PHASE_PARKED
+                                     : ticket->has_spoken() ? AUSPEX_PHASE_RUNNING
+                                                            : ticket->progress.phase,
+                            .place = ticket->progress.place,
+                            .n_choices = ticket->n_choices()};
+        for (const auto& prompt : ticket->prompts)
+            line.prompt_n += prompt.size();
+        line.predicted_n = ticket->n_told();
+        snapshot->lines.push_back(std::move(line));
+    }
+    const std::lock_guard lock(snapshot_mutex_);
+    snapshot_ = std::move(snapshot);
+}
+
+void EngineThread::flush() {
+    if (step_.is_empty()) return;
+    deliver_(std::exchange(step_, {}));
+}
+
+} // namespace auspex::server

@@ -1,0 +1,75 @@
+#include "server/server.h"
+
+namespace auspex::server {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kTick = 1000ms, kDrainPoll = 20ms, kLastWrites = 1000ms;
+constexpr const char* kShuttingDown = "the server is shutting down";
+
+} // namespace
+
+Server::Server(Backend& backend, const Settings& settings, const About& about)
+    : settings_(settings), engine_(backend, settings,
+                                   [this](StepNews step) {
+                                       // std::function wants what can be copied
+                                       auto news = std::make_shared<StepNews>(std::move(step));
+                                       http_.post([this, news] { api_.replies().take(std::move(*news)); });
+                                   }),
+      api_(settings, about, engine_,
+           {.post = [this](std::function<void()> task) { http_.post(std::move(task)); },
+            .connections = [this] { return http_.counts(); }}),
+      http_(settings.http, handler()) {}
+
+http::Handler Server::handler() {
+    return {.check = [this](const http::Request& request) { return api_.check(request); },
+            .handle = [this](std::shared_ptr<http::Exchange> exchange) { api_.handle(exchange); },
+            .refuse = [this](int status, const std::string& message) { return api_.refuse(status, message); }};
+}
+
+int Server::run() {
+    engine_.start();
+    http_.on_signal([this](int) { begin_drain(); });
+    http_.after(kTick, [this] { tick(); });
+    http_.run();
+    return engine_.is_lost() ? engine_.lost_exit_code() : cli::kExitOk;
+}
+
+void Server::drain() {
+    http_.post([this] { begin_drain(); });
+}
+
+void Server::tick() {
+    api_.replies().keep_alive();
+    if (engine_.is_lost()) return leave(); // whoever was served has been told
+    http_.after(kTick, [this] { tick(); });
+}
+
+void Server::begin_drain() {
+    engine_.drain();
+    if (++n_signals_ > 1) return http_.stop();
+    drain_end_ = Clock::now() + settings_.drain;
+    watch_drain();
+}
+
+void Server::watch_drain() {
+    if (engine_.n_open() == 0 && api_.replies().n_open() == 0) return leave();
+    if (Clock::now() >= drain_end_ && !std::exchange(has_ended_all_, true)) engine_.end_all(kShuttingDown);
+    if (Clock::now() >= drain_end_ + 2 * kLastWrites) return leave(); // the engine does not answer
+    http_.after(kDrainPoll, [this] { watch_drain(); });
+}
+
+void Server::leave() {
+    if (std::exchange(is_leaving_, true)) return;
+    http_.stop_accepting();
+    close_when_quiet(Clock::now() + kLastWrites);
+}
+
+void Server::close_when_quiet(Clock::time_point deadline) {
+    if (http_.counts().open == 0 || Clock::now() >= deadline) return http_.stop();
+    http_.after(kDrainPoll, [this, deadline] { close_when_quiet(deadline); });
+}
+
+} // namespace auspex::server

@@ -1,0 +1,48 @@
+// What a server is told before it starts.
+#pragma once
+
+#include "openai/logprobs.h"
+#include "openai/request.h"
+#include "server/http/http_server.h"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace auspex::server {
+
+struct Settings {
+    http::Options http{};
+    std::vector<std::string> keys{};          // none: no key is asked for
+    std::vector<std::string> allowed_hosts{}; // names in Host besides localhost and addresses
+    std::vector<std::string> cors_origins{};  // pages of others that may ask
+    uint32_t slots = 16;                      // sequences that run at once
+    uint32_t queue = 64;                      // and that wait
+    int overload_status = 429;
+    std::chrono::seconds drain{30}; // that running answers have after SIGTERM
+    bool has_page = true;
+    bool is_model_strict = false; // another name than the model's own is refused
+
+    uint32_t most_alive() const { return slots + queue; }
+};
+
+// A model's tokens. Any thread.
+struct Vocabulary {
+    std::function<std::vector<uint32_t>(const std::string& text, bool add_bos, bool parse_control)> encode;
+    std::function<std::string(const std::vector<uint32_t>& ids)> decode;
+    openai::Pieces piece;
+};
+
+// What /props, /v1/models and /metrics tell of what is behind the server.
+struct About {
+    std::string model{};      // as answers call it
+    std::string model_path{}; // of the target
+    std::string version{}, numerics{}, device{}, driver{};
+    openai::Limits limits{};
+    int64_t created = 0; // seconds since 1970
+    Vocabulary vocabulary{};
+};
+
+} // namespace auspex::server
