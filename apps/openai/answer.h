@@ -11,11 +11,11 @@
 namespace auspex::openai {
 
 struct Choice {
-    std::string before{}; // the prompt, where the answer repeats it
     std::string text{};
-    std::vector<uint32_t> tokens{}; // where they are asked for
     auspex_stop_reason stop_reason = AUSPEX_STOP_NONE;
     std::vector<auspex_token_logprobs> logprobs{}; // of the tokens that were generated, where they are asked for
+    std::string before{};           // the prompt, where the answer repeats it
+    std::vector<uint32_t> tokens{}; // where they are asked for
 };
 
 // Sums over the prompts and choices of an answer: of several, the speeds are means of one.

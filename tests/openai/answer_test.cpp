@@ -166,6 +166,8 @@ TEST(OpenAiBatchLine, RequestsAreRead) {
     refused(R"({"custom_id":"a","method":"POST","body":{}})", "url");
     refused(R"({"custom_id":"a","method":"POST","url":"/v1/embeddings","body":{}})", "url");
     refused(R"({"custom_id":"a","method":"POST","url":["/v1/completions"],"body":{}})", "url");
+    refused(R"({"custom_id":"a","method":"POST","url":"/completion","body":{}})", "url");
+    refused(R"({"custom_id":"a","method":"POST","url":"/v1/completions","body":{"stream":true}})", "stream");
     refused(R"({"custom_id":"a","method":"POST","url":"/v1/completions"})", "body");
     refused(R"({"custom_id":"a","method":"POST","url":"/v1/completions","body":"{}"})", "body");
     for (const char* text : {"[]", "7", "\"x\"", "null", "{"})

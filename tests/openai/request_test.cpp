@@ -200,12 +200,55 @@ TEST(OpenAiRequest, WordsOfOurOwn) {
                  RequestError);
 }
 
+TEST(OpenAiRequest, EchoAndLogprobsExcludeEachOther) {
+    expect({{R"("echo":true,"logprobs":1)", "echo"}, {R"("echo":false,"logprobs":1)"}});
+}
+
+TEST(OpenAiRequest, StreamsSayWhatComesWithThem) {
+    const auto stream_of = [](const std::string& fields) {
+        return parse_request(Endpoint::chat, parse_json(R"({"messages":[{"role":"user","content":"x"}])" + fields + "}"), kLimits).stream;
+    };
+    EXPECT_FALSE(stream_of(""));
+    EXPECT_FALSE(stream_of(R"(,"stream":false)"));
+    const auto plain = stream_of(R"(,"stream":true)"), full = stream_of(
+        R"(,"stream":true,"stream_options":{"include_usage":true,"continuous_usage_stats":true},"auspex":{"origins":true})");
+    ASSERT_TRUE(plain && full);
+    EXPECT_FALSE(plain->has_usage || plain->has_continuous_usage || plain->has_origins);
+    EXPECT_TRUE(full->has_usage && full->has_continuous_usage && full->has_origins);
+}
+
+// llama.cpp's own: one prompt, one answer, -1 for no limit.
+TEST(OpenAiRequest, LlamaCppsCompletion) {
+    const auto parsed = [](const std::string& fields) {
+        return parse_request(Endpoint::completion, parse_json(R"({"prompt":"x")" + fields + "}"), kLimits);
+    };
+    EXPECT_FALSE(parsed(R"(,"n_predict":-1)").max_tokens);
+    EXPECT_EQ(parsed(R"(,"n_predict":7)").max_tokens, 7u);
+    EXPECT_EQ(parsed(R"(,"n_predict":-1,"max_tokens":3)").max_tokens, 3u);
+    EXPECT_THROW(parsed(R"(,"n_predict":-2)"), RequestError);
+    EXPECT_THROW(parsed(R"(,"n":2)"), RequestError);
+    EXPECT_THROW(parse_request(Endpoint::completion, parse_json(R"({"prompt":["x","y"]})"), kLimits), RequestError);
+    EXPECT_NO_THROW(parse_request(Endpoint::completion, parse_json(R"({"prompt":[1,2]})"), kLimits));
+}
+
 TEST(OpenAiRequest, WhatCannotBeDoneIsRefusedByName) {
     for (const Endpoint endpoint : {Endpoint::completions, Endpoint::chat})
         expect({{R"("stream":false)"},
                 {R"("stream":null)"},
-                {R"("stream":true)", "stream"},
+                {R"("stream":true)"},
                 {R"("stream":1)", "stream"},
+                {R"("stream_options":{})", "stream_options"}, // without a stream
+                {R"("stream":true,"stream_options":{"include_usage":true,"more":1})"},
+                {R"("stream":true,"stream_options":[])", "stream_options"},
+                {R"("stream":true,"stream_options":{"include_usage":1})", "stream_options.include_usage"},
+                {R"("stream":true,"stream_options":{"continuous_usage_stats":"x"})", "stream_options.continuous_usage_stats"},
+                {R"("stream":true,"auspex":{"origins":true})"},
+                {R"("stream":true,"auspex":{"origins":1})", "auspex.origins"},
+                {R"("stream":true,"auspex":1)", "auspex"},
+                {R"("return_tokens":true)"},
+                {R"("return_tokens":"x")", "return_tokens"},
+                {R"("n_probs":0)"},
+                {R"("n_probs":1)", "n_probs"},
                 {R"("tools":[])"},
                 {R"("tools":[{}])", "tools"},
                 {R"("tools":"x")", "tools"},
@@ -217,7 +260,8 @@ TEST(OpenAiRequest, WhatCannotBeDoneIsRefusedByName) {
                 {R"("response_format":{})", "response_format.type"},
                 {R"("response_format":"text")", "response_format"},
                 {R"("echo":false)"},
-                {R"("echo":true)", "echo"},
+                {R"("echo":true)"},
+                {R"("echo":1)", "echo"},
                 {R"("suffix":"")"},
                 {R"("suffix":"x")", "suffix"},
                 {R"("best_of":1)"},
