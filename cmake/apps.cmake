@@ -16,6 +16,25 @@ elseif(NOT IS_DIRECTORY ${pair_parent}/pair)
     file(CREATE_LINK ${pair_link} ${pair_parent}/pair SYMBOLIC)
 endif()
 
+# The HTTP side of a server. Boost's headers are all it needs, and everything else is built without it where they are missing.
+set(Boost_NO_WARN_NEW_VERSIONS ON)
+if(POLICY CMP0167)
+    cmake_policy(SET CMP0167 NEW) # Boost says itself where it is
+endif()
+find_package(Boost 1.74 QUIET)
+if(Boost_FOUND)
+    file(GLOB http_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/apps/server/http/*.cpp)
+    add_library(auspex_http STATIC ${http_sources})
+    target_include_directories(auspex_http PUBLIC ${PROJECT_SOURCE_DIR}/apps)
+    target_include_directories(auspex_http SYSTEM PRIVATE ${Boost_INCLUDE_DIRS})
+    target_compile_definitions(auspex_http PRIVATE
+        BOOST_ASIO_NO_DEPRECATED BOOST_ASIO_SEPARATE_COMPILATION BOOST_BEAST_SEPARATE_COMPILATION $<$<BOOL:${WIN32}>:_WIN32_WINNT=0x0A00>)
+    target_compile_options(auspex_http PRIVATE $<$<CXX_COMPILER_ID:GNU,Clang,AppleClang>:-O1>) # it waits, too
+    target_link_libraries(auspex_http PRIVATE auspex_warnings PUBLIC Threads::Threads $<$<BOOL:${WIN32}>:ws2_32;mswsock>)
+else()
+    message(STATUS "Boost 1.74 or later was not found (libboost-dev): building without the HTTP server")
+endif()
+
 file(GLOB_RECURSE cli_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/apps/cli/*.cpp ${PROJECT_SOURCE_DIR}/apps/openai/*.cpp)
 if(NOT cli_sources)
     return()

@@ -94,11 +94,11 @@ class BindError : public std::runtime_error {
 
 struct Handler {
     // Looks at a head before its body is read: what it gives is the whole answer, and the connection closes. May be empty.
-    std::function<std::optional<Response>(const Request&)> check;
+    std::function<std::optional<Response>(const Request&)> check{};
     // Gets each request that is whole, and answers then or later. What it throws becomes a 500 and closes.
-    std::function<void(std::shared_ptr<Exchange>)> handle;
+    std::function<void(std::shared_ptr<Exchange>)> handle{};
     // The answer to what never became a request: 400, 408, 413, 415, 431, 501, 503. Empty: a short text.
-    std::function<Response(int status, const std::string& message)> refuse;
+    std::function<Response(int status, const std::string& message)> refuse{};
 };
 
 struct Counts {
