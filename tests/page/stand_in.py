@@ -67,7 +67,10 @@ SCRIPTS = {"markdown": MARKDOWN, "hostile": HOSTILE, "rtl": RTL, "emoji": EMOJI,
 
 
 def pieces_of(text, most):
-    """Tokens as models have them: words with the space before them."""
+    """Tokens as models have them: words with the space before them; of a long text larger ones."""
+    if most > 100:
+        yield from (text[i : i + most] for i in range(0, len(text), most))
+        return
     for word in re.findall(r"\s?[^\W_]+|\s+|.", text, re.S):
         for i in range(0, len(word), most):
             yield word[i : i + most]

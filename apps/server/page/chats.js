@@ -9,9 +9,11 @@ const kTitle = 60;
 export const newId = () => Array.from(crypto.getRandomValues(new Uint32Array(3)), (n) => n.toString(36)).join("");
 export const newChat = () => ({ id: newId(), updated: Date.now(), messages: [] });
 
+const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]+/g; // controls, and what turns the direction
+
 // Its beginning, on one line.
 export function titleOf(chat) {
-    const words = (chat.messages[0]?.content ?? "").slice(0, 4 * kTitle).replace(/\s+/g, " ").trim();
+    const words = (chat.messages[0]?.content ?? "").slice(0, 4 * kTitle).replace(/\s+/g, " ").replace(UNSEEN, "").trim();
     const letters = [...words];
     return letters.length > kTitle ? `${letters.slice(0, kTitle - 1).join("")}…` : words || "New chat";
 }
