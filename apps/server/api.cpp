@@ -24,8 +24,8 @@ constexpr const char* kPagePolicy =
     "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'";
 
 const PageFile* find_page_file(const std::string& path) {
-    for (const PageFile& file : page_files())
-        if (path == file.path) return &file;
+    for (const PageFile* file = page_files; file->path != nullptr; ++file)
+        if (path == file->path) return file;
     return nullptr;
 }
 

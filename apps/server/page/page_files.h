@@ -1,19 +1,19 @@
-// The chat page's files, which the build puts into the program (cmake/embed_page.cmake).
+// The files of the page, as they lie in the program (cmake/embed_page.cmake writes them there).
 #pragma once
 
 #include <cstddef>
-#include <span>
 
 namespace auspex::server {
 
 struct PageFile {
-    const char* path; // of a request: "/page.js"
-    const char* content_type;
-    const char* body;
-    size_t bytes;
-    const char* etag; // with its quotes
+    const char* path;         // "/", "/page.js"
+    const char* content_type; // "text/html; charset=utf-8"
+    const char* body;         // 0-terminated; text that may hold no 0
+    std::size_t bytes;        // of the body
+    const char* etag;         // with its quotes, as the header wants it; changes with the body
 };
 
-std::span<const PageFile> page_files();
+// Ends with one whose path is nullptr.
+extern const PageFile page_files[];
 
 } // namespace auspex::server
