@@ -24,6 +24,7 @@ class EngineBackend : public server::Backend {
         request.max_waiting = options_.server.most_alive(); // the server itself says when it is enough
         request.max_draft_len = options_.sampling.max_draft_len();
         request.cache_tokens = options_.cache_tokens;
+        request.often_one = true;
         client_.emplace(request);
         tokenizer_.emplace(options_.models.target);
         answering_.emplace(AnsweringOptions{.models = options_.models,

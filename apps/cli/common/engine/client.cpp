@@ -143,7 +143,7 @@ Client::Client(const Request& request) : target_(request.models.target) {
     ModelOptions models = request.models;
     if (models.may_self_draft && request.max_draft_len > 0 && judge_self_draft(request).is_taken()) models.self_draft = AUSPEX_SELF_DRAFT_Q4_0;
     ProgressBar progress("loading");
-    Request chosen = {models, request.synthetic, request.max_sequences, request.max_draft_len, request.max_waiting, request.cache_tokens, request.prefix_cache};
+    Request chosen = {models, request.synthetic, request.max_sequences, request.max_draft_len, request.max_waiting, request.cache_tokens, request.often_one, request.prefix_cache};
     auspex_engine_desc desc = describe(chosen, log_);
     desc.cache_folder = path_or_null(cache);
     desc.progress = ProgressBar::callback;

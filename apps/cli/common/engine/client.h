@@ -43,6 +43,7 @@ class Client {
         uint32_t max_draft_len = 0; // 0: plain rounds only
         uint32_t max_waiting = 0;   // sequences that wait for a slot
         uint64_t cache_tokens = 0;  // that the caches hold, of all sequences together; 0: every slot a whole context
+        bool often_one = false;     // several slots, of which often one is at work
         bool prefix_cache = true;   // false: every prompt is read whole, so that its time says something
     };
 

@@ -8,7 +8,8 @@ namespace auspex::cli {
 void keep_llvmpipe_from_waking_threads(const Client::Request& request) {
     constexpr const char* variable = "LP_NUM_THREADS";
     constexpr uint64_t small_weights = 48u << 20;
-    if (environment(variable) || request.synthetic != nullptr || request.max_sequences > 1) return;
+    if (environment(variable) || request.synthetic != nullptr) return;
+    if (request.max_sequences > 1 && !request.often_one) return;
     auspex_model_info info;
     auspex_model_info_init(&info, sizeof info);
     const auspex_status status =
