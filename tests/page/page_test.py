@@ -107,7 +107,9 @@ class Case(unittest.TestCase):
 
     # ---- what tests do ---------------------------------------------------------------------------------------------------
     def begin(self, text):
-        self.browser.one("#message").type(text + webdriver.KEYS["Enter"])
+        field = self.browser.one("#message")
+        self.browser.run("arguments[0].value = arguments[1]", {webdriver.ELEMENT: field.id}, text)  # lines and all
+        field.type(webdriver.KEYS["Enter"])
 
     def is_idle(self):
         return not self.browser.run("return document.body.classList.contains('busy')")
