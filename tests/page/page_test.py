@@ -684,6 +684,13 @@ class StandIn(Case):
             self.check("fits", view + ", narrow")
             b.size(1280, 800)
 
+    def test_emphasis_that_never_ends(self):
+        self.ask("unended")
+        begin = time.monotonic()
+        self.browser.button("Text").click()
+        self.assertEqual(len(self.browser.all(".answer .text p")), 20)
+        self.assertLess(time.monotonic() - begin, 4)
+
     def test_characters_that_tokens_share(self):
         self.ask("emoji")
         stream = self.stream()
@@ -715,6 +722,7 @@ class StandIn(Case):
         self.ask("bare")
         self.assertEqual(b.one(".answer .text").property("textContent").replace("\n", ""), stand_in.STORY.replace("\n", ""))
         self.assertEqual([one.text for one in b.all(".answer .tools button") if one.is_shown], ["Copy", "Regenerate"])
+        self.assertEqual(b.one("#why").text, "The server did not say.")
 
     def test_a_text_that_must_be_the_same_and_is_not(self):
         b = self.browser
@@ -735,14 +743,39 @@ class StandIn(Case):
         b.one("#new-chat").click()
         self.begin("slow story")
         b.wait(lambda: len(b.all("#talk .token[data-n]")) > 3, "some text")
+        self.assertEqual([item.text for item in b.all("#chat-list .open")], ["slow story", "story"])
         b.all("#chat-list .open")[-1].click()
         self.assertEqual(self.shown_text(), stand_in.STORY)
+        b.all("#chat-list .open")[0].click()
+        n = len(b.all("#talk .token[data-n]"))
+        b.wait(lambda: len(b.all("#talk .token[data-n]")) > n, "it goes on to be shown")
+        b.all("#chat-list .open")[-1].click()
         self.rest()
         self.assertEqual(self.shown_text(), stand_in.STORY)
         self.assertEqual(len(b.all("article")), 2)
         b.all("#chat-list .open")[0].click()
         self.assertEqual(self.shown_text(), stand_in.STORY)
         self.assertIn("slow story", b.one(".user .said").text)
+
+    def test_a_chat_that_is_deleted_meanwhile(self):
+        b = self.browser
+        self.begin("endless story")
+        b.wait(lambda: len(b.all("#talk .token[data-n]")) > 3, "some text")
+        b.one("#chat-list .remove").click()
+        b.one("#chat-list .remove").click()
+        self.rest()
+        b.wait(lambda: self.server.log[-1]["end"] == "gone", "the server sees that nobody listens")
+        self.assertEqual(self.stored(), [])
+        self.assertEqual([len(b.all("article")), len(b.all("#chat-list li"))], [0, 0])
+
+    def test_a_page_that_is_left_meanwhile(self):
+        b = self.browser
+        self.begin("endless story")
+        b.wait(lambda: len(b.all("#talk .token[data-n]")) > 3, "some text")
+        self.open()
+        b.wait(lambda: self.server.log[-1]["end"] == "gone", "the server sees that nobody listens")
+        b.one("#chat-list .open").click()
+        self.assertGreater(len(b.all("#talk .token[data-n]")), 3, "what had come is kept")
 
     def test_what_is_kept_is_bounded(self):
         b = self.browser

@@ -63,7 +63,9 @@ def long_line(_):
     return "x" * 500_000 + "*_`[" * 125_000  # 1 MB, and all that opens emphasis
 
 
-SCRIPTS = {"markdown": MARKDOWN, "hostile": HOSTILE, "rtl": RTL, "emoji": EMOJI, "long": long_line}
+UNENDED = "\n\n".join(["**a " * 4900, "*a " * 6600, "`a ``b " * 2800, "[a](" * 4900, "_a __b " * 2800] * 4)
+
+SCRIPTS = {"markdown": MARKDOWN, "hostile": HOSTILE, "rtl": RTL, "emoji": EMOJI, "long": long_line, "unended": UNENDED}
 
 
 def pieces_of(text, most):
@@ -184,7 +186,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.write("data: {this is no JSON\n\n")
         if script == "endless" or script == "gone":
             text *= 40
-        most = 4000 if script == "long" else 8
+        most = 4000 if script in ("long", "unended") else 8
 
         histogram, n, n_drafts, n_accepted, n_rounds = [0] * 16, 0, 0, 0, 0
         limit = body.get("max_tokens", 10**9)
