@@ -87,7 +87,6 @@ export class AnswerView {
         const views = make("span", { class: "views", role: "group", "aria-label": "View" }, tokens, text);
         this.element.append(this.#wait, this.#body, this.#error, this.#plain, make("p", { class: "tools" }, views, ...Object.values(others), this.#line));
         this.show(view);
-        this.comparison();
     }
 
     show(view) {
@@ -100,6 +99,7 @@ export class AnswerView {
         this.#isLast = isLast;
         this.#isOneOfMany = isOneOfMany;
         this.update();
+        this.comparison();
         this.#tools.figures.setAttribute("aria-pressed", isShown);
         this.element.classList.toggle("shown", isShown);
     }
