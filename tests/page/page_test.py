@@ -11,6 +11,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -819,6 +820,7 @@ def main():
         if not shutil.which(program):
             print(f"skipped: {program} is missing. On Debian: apt-get install {package} (Ubuntu has it as a snap only, which will not do)")
             return 77
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the browser ends with us
     suite = unittest.TestSuite()
     for case in [AnyServer] if REAL else [AnyServer, StandIn]:
         names = unittest.defaultTestLoader.getTestCaseNames(case)
