@@ -211,7 +211,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             delta, sent = told[len(sent) : upto], told[:upto]
             origins = [[7 + len(piece), origin, len(piece.encode())] for piece, origin in tokens]
             if script == "emoji":  # bytes of a character count for the token that completes it
-                origins = [part for t in origins for part in ([[t[0], t[1], 0], t] if t[2] >= 4 and t[1] == PLAIN else [t])]
+                origins = [part for t in origins for part in ([[t[0], t[1], 0], t] if t[2] >= 4 and t[1] in (PLAIN, ACCEPTED) else [t])]
                 n += len(origins) - len(tokens)
             more = {"auspex": {"tokens": origins}} if script != "bare" else {}
             self.chunk([{"index": 0, "delta": {"content": delta}, "finish_reason": None}], usage=None, **more)
