@@ -11,6 +11,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -107,7 +108,9 @@ class Case(unittest.TestCase):
 
     # ---- what tests do ---------------------------------------------------------------------------------------------------
     def begin(self, text):
-        self.browser.one("#message").type(text + webdriver.KEYS["Enter"])
+        field = self.browser.one("#message")
+        self.browser.run("arguments[0].value = arguments[1]", {webdriver.ELEMENT: field.id}, text)  # lines and all
+        field.type(webdriver.KEYS["Enter"])
 
     def is_idle(self):
         return not self.browser.run("return document.body.classList.contains('busy')")
@@ -123,7 +126,7 @@ class Case(unittest.TestCase):
 
     def asked(self):
         """Requests for answers since the page was opened."""
-        return self.browser.run("return seen.asked.filter((entry) => entry.path === '/v1/chat/completions')")
+        return self.browser.run("return seen.asked.filter((entry) => entry.path === 'v1/chat/completions')")
 
     def stream(self, n=-1):
         def whole():
@@ -316,9 +319,9 @@ class AnyServer(Case):
 
     def test_export_and_import(self):
         b = self.browser
-        self.set(max_tokens="12")
+        self.set(max_tokens="12", draft_len="3", temperature="0")
         self.ask("One <b>é 🦊</b>.")
-        b.button("Same text without drafts?") if b.all(".token.accepted[data-n]") else None
+        self.compare()
         b.one("#new-chat").click()
         self.ask("Two.")
         before = self.stored()
@@ -340,6 +343,7 @@ class AnyServer(Case):
         file.unlink()
         b.all("#chat-list .open")[1].click()
         self.assertIn("One <b>é 🦊</b>.", b.one(".user .said").text)
+        self.assertIn("Yes, the same text", b.one(".plain-answer").text)
 
     def compare(self):
         b = self.browser
@@ -682,6 +686,13 @@ class StandIn(Case):
             self.check("fits", view + ", narrow")
             b.size(1280, 800)
 
+    def test_emphasis_that_never_ends(self):
+        self.ask("unended")
+        begin = time.monotonic()
+        self.browser.button("Text").click()
+        self.assertEqual(len(self.browser.all(".answer .text p")), 20)
+        self.assertLess(time.monotonic() - begin, 4)
+
     def test_characters_that_tokens_share(self):
         self.ask("emoji")
         stream = self.stream()
@@ -713,6 +724,7 @@ class StandIn(Case):
         self.ask("bare")
         self.assertEqual(b.one(".answer .text").property("textContent").replace("\n", ""), stand_in.STORY.replace("\n", ""))
         self.assertEqual([one.text for one in b.all(".answer .tools button") if one.is_shown], ["Copy", "Regenerate"])
+        self.assertEqual(b.one("#why").text, "The server did not say.")
 
     def test_a_text_that_must_be_the_same_and_is_not(self):
         b = self.browser
@@ -733,14 +745,39 @@ class StandIn(Case):
         b.one("#new-chat").click()
         self.begin("slow story")
         b.wait(lambda: len(b.all("#talk .token[data-n]")) > 3, "some text")
+        self.assertEqual([item.text for item in b.all("#chat-list .open")], ["slow story", "story"])
         b.all("#chat-list .open")[-1].click()
         self.assertEqual(self.shown_text(), stand_in.STORY)
+        b.all("#chat-list .open")[0].click()
+        n = len(b.all("#talk .token[data-n]"))
+        b.wait(lambda: len(b.all("#talk .token[data-n]")) > n, "it goes on to be shown")
+        b.all("#chat-list .open")[-1].click()
         self.rest()
         self.assertEqual(self.shown_text(), stand_in.STORY)
         self.assertEqual(len(b.all("article")), 2)
         b.all("#chat-list .open")[0].click()
         self.assertEqual(self.shown_text(), stand_in.STORY)
         self.assertIn("slow story", b.one(".user .said").text)
+
+    def test_a_chat_that_is_deleted_meanwhile(self):
+        b = self.browser
+        self.begin("endless story")
+        b.wait(lambda: len(b.all("#talk .token[data-n]")) > 3, "some text")
+        b.one("#chat-list .remove").click()
+        b.one("#chat-list .remove").click()
+        self.rest()
+        b.wait(lambda: self.server.log[-1]["end"] == "gone", "the server sees that nobody listens")
+        self.assertEqual(self.stored(), [])
+        self.assertEqual([len(b.all("article")), len(b.all("#chat-list li"))], [0, 0])
+
+    def test_a_page_that_is_left_meanwhile(self):
+        b = self.browser
+        self.begin("endless story")
+        b.wait(lambda: len(b.all("#talk .token[data-n]")) > 3, "some text")
+        self.open()
+        b.wait(lambda: self.server.log[-1]["end"] == "gone", "the server sees that nobody listens")
+        b.one("#chat-list .open").click()
+        self.assertGreater(len(b.all("#talk .token[data-n]")), 3, "what had come is kept")
 
     def test_what_is_kept_is_bounded(self):
         b = self.browser
@@ -783,6 +820,7 @@ def main():
         if not shutil.which(program):
             print(f"skipped: {program} is missing. On Debian: apt-get install {package} (Ubuntu has it as a snap only, which will not do)")
             return 77
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the browser ends with us
     suite = unittest.TestSuite()
     for case in [AnyServer] if REAL else [AnyServer, StandIn]:
         names = unittest.defaultTestLoader.getTestCaseNames(case)

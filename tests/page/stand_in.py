@@ -63,7 +63,9 @@ def long_line(_):
     return "x" * 500_000 + "*_`[" * 125_000  # 1 MB, and all that opens emphasis
 
 
-SCRIPTS = {"markdown": MARKDOWN, "hostile": HOSTILE, "rtl": RTL, "emoji": EMOJI, "long": long_line}
+UNENDED = "\n\n".join(["**a " * 4900, "*a " * 6600, "`a ``b " * 2800, "[a](" * 4900, "_a __b " * 2800] * 4)
+
+SCRIPTS = {"markdown": MARKDOWN, "hostile": HOSTILE, "rtl": RTL, "emoji": EMOJI, "long": long_line, "unended": UNENDED}
 
 
 def pieces_of(text, most):
@@ -184,7 +186,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.write("data: {this is no JSON\n\n")
         if script == "endless" or script == "gone":
             text *= 40
-        most = 4000 if script == "long" else 8
+        most = 4000 if script in ("long", "unended") else 8
 
         histogram, n, n_drafts, n_accepted, n_rounds = [0] * 16, 0, 0, 0, 0
         limit = body.get("max_tokens", 10**9)
@@ -209,7 +211,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             delta, sent = told[len(sent) : upto], told[:upto]
             origins = [[7 + len(piece), origin, len(piece.encode())] for piece, origin in tokens]
             if script == "emoji":  # bytes of a character count for the token that completes it
-                origins = [part for t in origins for part in ([[t[0], t[1], 0], t] if t[2] >= 4 and t[1] == PLAIN else [t])]
+                origins = [part for t in origins for part in ([[t[0], t[1], 0], t] if t[2] >= 4 and t[1] in (PLAIN, ACCEPTED) else [t])]
                 n += len(origins) - len(tokens)
             more = {"auspex": {"tokens": origins}} if script != "bare" else {}
             self.chunk([{"index": 0, "delta": {"content": delta}, "finish_reason": None}], usage=None, **more)

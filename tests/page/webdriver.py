@@ -1,7 +1,10 @@
 """A WebDriver client, as far as the page's tests need one: the standard library, chromedriver and Chromium."""
+import atexit
 import base64
 import json
+import os
 import re
+import signal
 import subprocess
 import tempfile
 import time
@@ -47,7 +50,9 @@ class Element:
 class Browser:
     def __init__(self, width=1280, height=800):
         self.downloads = tempfile.mkdtemp(prefix="page_test_")
-        self.process = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.process = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                                        start_new_session=True)
+        atexit.register(self._kill)  # and all it has started, if nobody closes it
         for line in self.process.stdout:
             port = re.search(r"started successfully on port (\d+)", line)
             if port:
@@ -65,7 +70,11 @@ class Browser:
         try:
             self.ask("DELETE", "")
         finally:
-            self.process.terminate()
+            self._kill()
+
+    def _kill(self):
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
 
     def _send(self, method, url, body=None):

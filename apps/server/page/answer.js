@@ -91,17 +91,13 @@ export class Answer {
         return seconds > 0 ? (this.tokens.length - this.#nAtFirst) / seconds : null;
     }
 
-    // By position: {accepted, tested}. Without origins from the server's histogram, which knows who was accepted only.
+    // By position in the round: {accepted, tested}. Drafts after a refused one are not tested.
     get positions() {
         const n = Math.max(this.acceptedAt.length, this.refusedAt.length);
         return Array.from({ length: n }, (_, i) => {
             const accepted = this.acceptedAt[i] ?? 0;
             return { accepted, tested: accepted + (this.refusedAt[i] ?? 0) };
         });
-    }
-
-    get isWithoutDrafts() {
-        return this.counts[PLAIN] === this.tokens.length;
     }
 
     // As it is kept and exported; from() is the way back.

@@ -69,7 +69,7 @@ function endOfFence(lines, from, mark) {
 
 function codeBlock(code, language) {
     const name = language ? make("span", { class: "language" }, language) : null;
-    return make("pre", { tabindex: "0", role: "region", "aria-label": language ? `Code, ${language}` : "Code" }, name, make("code", {}, code));
+    return make("pre", { tabindex: "0", role: "group", "aria-label": language ? `Code, ${language}` : "Code" }, name, make("code", {}, code));
 }
 
 // An item, or what is indented beneath one.

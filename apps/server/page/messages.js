@@ -87,7 +87,6 @@ export class AnswerView {
         const views = make("span", { class: "views", role: "group", "aria-label": "View" }, tokens, text);
         this.element.append(this.#wait, this.#body, this.#error, this.#plain, make("p", { class: "tools" }, views, ...Object.values(others), this.#line));
         this.show(view);
-        this.comparison();
     }
 
     show(view) {
@@ -100,6 +99,7 @@ export class AnswerView {
         this.#isLast = isLast;
         this.#isOneOfMany = isOneOfMany;
         this.update();
+        this.comparison();
         this.#tools.figures.setAttribute("aria-pressed", isShown);
         this.element.classList.toggle("shown", isShown);
     }
@@ -128,12 +128,13 @@ export class AnswerView {
         if (answer.error !== null && !this.#error.hasChildNodes()) this.#drawError();
         const isDone = answer.finish !== null;
         this.#tools.copy.hidden = answer.text === "";
-        this.#tools.compare.hidden = !isDone || answer.text === "" || !hasTokens || answer.isWithoutDrafts;
+        this.#tools.compare.hidden = !isDone || answer.text === "" || !hasTokens || answer.request?.draft_len === 0;
         this.#tools.figures.hidden = !hasTokens || !this.#isOneOfMany;
         this.#tools.again.hidden = !this.#isLast || answer.error !== null;
         const per = answer.perSecond;
         const end = { length: ", cut at the limit", stopped: ", stopped" }[answer.finish] ?? "";
-        setText(this.#line, answer.nTokens > 0 ? `${plural(answer.nTokens, "token")}${per ? ` at ${speed(per)}` : ""}${end}` : "");
+        if (answer.nTokens === 0) setText(this.#line, answer.finish === "stopped" ? "stopped" : "");
+        else setText(this.#line, `${plural(answer.nTokens, "token")}${per ? ` at ${speed(per)}` : ""}${end}`);
     }
 
     #drawText(isAll) {

@@ -15,7 +15,8 @@ let chat = newChat(); // that is shown
 let views = new Map(); // its Answers → AnswerViews
 let shown = null; // Answer whose figures are shown
 let props = null;
-let running = null; // {stop: AbortController}: a request is under way, at most one
+let running = null; // {stop: AbortController, chat}: a request is under way, at most one
+const removed = new Set(); // ids of chats that are not to come back
 
 // ---- what a request is made of --------------------------------------------------------------------------------------
 
@@ -39,10 +40,10 @@ function mustBeEqual(answer) {
     return temperature === 0 || acceptance === "coupled";
 }
 
-// Lets an Answer grow. onGrow() is called at most once per frame while it does, and onWait as AnswerView's wait().
-async function grow(answer, body, onGrow, onWait) {
+// Lets an Answer of a chat grow. onGrow() is called at most once per frame while it does, and onWait as AnswerView's wait().
+async function grow(answer, mine, body, onGrow, onWait) {
     const stop = new AbortController();
-    running = { stop };
+    running = { stop, chat: mine };
     showBusy();
     let isDue = false;
     const draw = () => {
@@ -111,18 +112,25 @@ async function answerLast() {
     const body = bodyFor(mine.messages, mine.messages.length, answer.request);
     mine.messages.push({ role: "assistant", answer });
     shown = answer;
+    keep(mine);
     showChat();
     talk.scrollTop = talk.scrollHeight;
     await grow(
         answer,
+        mine,
         body,
         () => drawAnswer(answer),
         (...wait) => views.get(answer)?.wait(...wait),
     );
     drawAnswer(answer);
     keep(mine);
-    if (answer.needsKey) askForKey(() => again(answer));
+    if (answer.needsKey) askForKey(() => goOnWithKey(answer));
     return answer;
+}
+
+function goOnWithKey(answer) {
+    if (!props) showProps();
+    again(answer);
 }
 
 function again(answer) {
@@ -150,7 +158,7 @@ async function compare(answer) {
     if (answer.finish === "stopped") fields.max_tokens = answer.tokens.length;
     const plain = new Answer();
     const view = () => views.get(answer);
-    await grow(plain, bodyFor(mine.messages, n, fields), () => view()?.comparison(plain), () => {});
+    await grow(plain, mine, bodyFor(mine.messages, n, fields), () => view()?.comparison(plain), () => {});
     if (plain.finish === "stopped") return view()?.comparison();
     // of a stopped answer, what had come of its last character may be missing
     const isEqual = plain.text === answer.text || (answer.finish === "stopped" && plain.text.startsWith(answer.text));
@@ -177,6 +185,7 @@ function startChat() {
 }
 
 function keep(one) {
+    if (removed.has(one.id)) return;
     if (!chats.keep(one)) setStatus("This chat is too long to be kept in this browser.");
     showList();
 }
@@ -200,7 +209,7 @@ function showChat() {
             compare: () => compare(answer),
             coupled: () => askCoupled(answer),
             view: (name) => ((settings.view = name), saveSettings()),
-            key: () => askForKey(() => again(answer)),
+            key: () => askForKey(() => goOnWithKey(answer)),
         };
         const view = new AnswerView(answer, { view: settings.view || "tokens", mustBeEqual: () => mustBeEqual(answer), actions });
         views.set(answer, view);
@@ -220,11 +229,10 @@ function welcome() {
         "div",
         { class: "welcome" },
         make("h2", {}, "See who writes each word"),
-        make("p", {}, "Some tokens are drafted cheaply; the model checks them all in one pass, and keeps those that it would have written. ",
-            "The text stays the model's own, and comes sooner."),
+        make("p", {}, "A cheap draft runs a few tokens ahead; the model checks them all in one pass. What it says stays the same, and comes sooner."),
         make("p", { class: "example" },
-            mark("accepted", "Drafts that it kept"), " look like this, ", mark("correction", "its corrections"), " like this, and ",
-            mark("bonus", "what it adds"), " after drafts that were all kept like this."),
+            mark("accepted", "Drafts that it accepts"), " look like this, ", mark("correction", "its corrections"), " like this, and so does ",
+            mark("bonus", "the bonus"), " that it adds where it accepted all."),
         make("div", { class: "prompts" }, ...prompts),
     );
 }
@@ -261,7 +269,7 @@ function showList() {
 }
 
 function openChat(id) {
-    chat = chats.find(id) ?? newChat();
+    chat = running?.chat.id === id ? running.chat : (chats.find(id) ?? newChat());
     shown = null;
     showChat();
     openList(false);
@@ -277,8 +285,9 @@ function removeChat(id, element) {
         element.addEventListener("blur", () => (element.classList.remove("sure"), setText(element, "×")), { once: true });
         return;
     }
+    removed.add(id);
     chats.remove(id);
-    if (chat.id === id) running?.stop.abort();
+    if (running?.chat.id === id) running.stop.abort();
     if (chat.id === id) startChat();
     else showList();
     byId("new-chat").focus();
@@ -380,7 +389,7 @@ byId("import-file").addEventListener("change", async (event) => {
     }
     event.target.value = "";
 });
-addEventListener("pagehide", () => running && chat.messages.length > 0 && chats.keep(chat));
+addEventListener("pagehide", () => running && keep(running.chat));
 
 loadSettings();
 showTheme();

@@ -1,4 +1,5 @@
-// Talks with the server: JSON over fetch, and answers as streams of server-sent events.
+// Talks with the server: JSON over fetch, and answers as streams of server-sent events. Paths are relative, so that a
+// proxy may have the server at another place.
 
 const KEY = "auspex.key"; // in sessionStorage: it is forgotten with the tab
 
@@ -42,13 +43,13 @@ async function request(path, options) {
 const textOf = (error) => (typeof error?.message === "string" && error.message !== "" ? error.message : null);
 
 export async function getProps() {
-    return (await request("/props", { method: "GET" })).json();
+    return (await request("props", { method: "GET" })).json();
 }
 
 // Gives what arrives, in order: {queued: place}, {prompt: [done, total]}, {chunk: object}. Ends after [DONE]; throws
 // ServerError if the stream ends otherwise, and AbortError when signal was raised.
 export async function* askForChat(body, signal) {
-    const response = await request("/v1/chat/completions", { method: "POST", body: JSON.stringify(body), signal });
+    const response = await request("v1/chat/completions", { method: "POST", body: JSON.stringify(body), signal });
     const reader = response.body.getReader();
     try {
         for await (const line of linesOf(reader)) {
