@@ -54,7 +54,7 @@ Result<VkInstance> create_instance(VkFunctions& vk) {
         return Status(Code::no_device, "no Vulkan device can be used: the loader knows no Vulkan 1.1; install a newer one");
     }
     Status status = vk_status(result, "vkCreateInstance");
-    const std::string again = result == VK_ERROR_INCOMPATIBLE_DRIVER ? ", as NVIDIA's does in a process that has opened and closed some 30 instances and keeps none open" : "";
+    const std::string again = result == VK_ERROR_INCOMPATIBLE_DRIVER ? ", as NVIDIA's does where libX11 or libXext is missing, and in a process that has opened and closed some 30 instances and keeps none open" : "";
     if (means_no_device(status)) return no_device_found(" (" + status.message() + again + ")");
     if (!status.ok()) return status;
     return instance;

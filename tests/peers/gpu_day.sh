@@ -123,6 +123,7 @@ for alpha in 0.7 0.8 0.9; do
 done
 part 'self-drafts at alpha 0.95, 3B bf16' 45 \
     "$auspex bench --shape $three,dtype=bf16 --self-quant q4_0 --alpha 0.95 -p 64 -n 64 -r 3 --rows 0 --drafter self,auto --draft-len 2,4,6"
+part 'many sequences of the bundled pair' 60 "$auspex bench --concurrency 1,2,4,8,16 -r 3"
 part 'the bundled pair' 60 "$auspex bench -p $prompt -n 64 -r 3 --rows $rows"
 # The same files on both sides, in turn.
 if command -v llama-bench > /dev/null; then

@@ -17,7 +17,7 @@ inline std::vector<uint32_t> joined(std::vector<uint32_t> a, const std::vector<u
 }
 
 struct Case {
-    bool prompt_kernels = true; // of their own: on CPUs rows of prompts and of answers share theirs, and a mistake would not show
+    bool prompt_kernels = true; // of their own, as on GPUs; false: rows of prompts and of answers share theirs, as on CPUs. Then a mistake would not show
     uint32_t chunk = 0;
     uint32_t slots = 8;
     uint64_t cache_tokens = 0;
@@ -35,7 +35,7 @@ inline EngineDesc engine_of(const Case& c) {
     desc.cache_tokens = c.cache_tokens;
     desc.prefix_cache = c.prefix_cache;
     desc.max_replay_rows = c.chunk;
-    if (c.prompt_kernels) desc.adjust_tuning = [](Tuning& tuning) { tuning.prompt_by_rows = false; };
+    desc.adjust_tuning = [by_rows = !c.prompt_kernels](Tuning& tuning) { tuning.prompt_by_rows = by_rows; };
     return desc;
 }
 inline Job greedy(std::vector<uint32_t> prompt, uint32_t draft_len = 0) {

@@ -252,10 +252,10 @@ TEST(Prefix, those_that_come_together_share_their_beginning) {
     }
 }
 
-// Pages for little more than one sequence: beginnings are evicted and read again, sequences are parked and find theirs.
+// Pages for one sequence: beginnings are evicted and read again, sequences are parked and find theirs.
 TEST(Prefix, evicted_and_parked_texts_are_cold_texts) {
     for (const bool prompt_kernels : {false, true}) {
-        const Case c = {.prompt_kernels = prompt_kernels, .chunk = 64, .slots = 4, .cache_tokens = kContext + 4 * kPage};
+        const Case c = {.prompt_kernels = prompt_kernels, .chunk = 64, .slots = 4, .cache_tokens = kContext};
         ColdTexts cold(prompt_kernels);
         auto engine = make_engine(engine_of(c));
         std::vector<Job> jobs;
@@ -283,8 +283,8 @@ TEST(Prefix, evicted_and_parked_texts_are_cold_texts) {
         EXPECT_GT(load.n_parked, 4u);
         for (uint64_t id : ids) ASSERT_TRUE(destroy_sequence(*engine, id).ok());
         drive(*engine);
-        EXPECT_EQ(engine->scheduler().load().target_pages_free, 20u);
-        EXPECT_EQ(engine->scheduler().load().draft_pages_free, 20u);
+        EXPECT_EQ(engine->scheduler().load().target_pages_free, 16u);
+        EXPECT_EQ(engine->scheduler().load().draft_pages_free, 16u);
     }
 }
 

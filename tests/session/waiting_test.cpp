@@ -101,6 +101,42 @@ TEST(Waiting, forks_wait_for_slots_and_for_sources_that_wait) {
     EXPECT_EQ(find_sequence(*engine, running)->n_generated(), 4u);
 }
 
+// A source that was destroyed stays until its forks are copied, and goes when the last of them is not to be copied any more.
+TEST(Waiting, a_destroyed_source_goes_with_its_last_fork) {
+    for (const char* end : {"destroyed", "cancelled", "parked"}) {
+        for (const uint32_t n_slots : {1u, 3u}) { // the forks wait, or have slots
+            SCOPED_TRACE(std::string(end) + ", " + std::to_string(n_slots) + " slots");
+            auto engine = make_engine(engine_with(n_slots, 4));
+            const uint32_t n_pages = engine->target().cache().n_free_pages();
+            Job job = job_of(40, 8, 3);
+            const uint64_t source = engine->create_sequence(job.request()).value();
+            job.prompt.clear();
+            const uint64_t forks[] = {engine->fork_sequence(source, job.request()).value(), engine->fork_sequence(source, job.request()).value()};
+            ASSERT_TRUE(destroy_sequence(*engine, source).ok());
+            EXPECT_EQ(engine->admission().sequences().size(), 3u);
+            for (const uint64_t fork : forks) {
+                if (end[0] == 'c') {
+                    ASSERT_TRUE(cancel_sequence(*engine, fork).ok());
+                }
+                if (end[0] == 'p') {
+                    ASSERT_TRUE(engine->admission().park(fork).ok());
+                }
+                if (end[0] == 'd') {
+                    ASSERT_TRUE(destroy_sequence(*engine, fork).ok());
+                }
+            }
+            drive(*engine);
+            for (const uint64_t fork : forks)
+                if (end[0] != 'd') {
+                    ASSERT_TRUE(destroy_sequence(*engine, fork).ok());
+                }
+            drive(*engine);
+            EXPECT_TRUE(engine->admission().sequences().empty());
+            EXPECT_EQ(engine->target().cache().n_free_pages(), n_pages);
+        }
+    }
+}
+
 // A parked sequence goes on as if nothing had been, whoever drafts, at whichever round, with prompts' kernels of their own, too.
 TEST(Parking, changes_no_text) {
     uint32_t n_with_proposals = 0; // that the text depends on

@@ -2,6 +2,7 @@
 #include "session/admission/admission.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace auspex {
 
@@ -95,6 +96,7 @@ Status Admission::cancel(uint64_t id) {
     else {
         leave_waiting(*sequence);
         part_from_forks(id);
+        part_from_source(*sequence);
     }
     return ok_status();
 }
@@ -152,6 +154,7 @@ void Admission::release_when_possible(LiveSequence& sequence) {
 }
 
 void Admission::release(LiveSequence& sequence) {
+    part_from_source(sequence);
     leave_waiting(sequence);
     if (sequence.slot) leave_slot(sequence);
     dying_.erase(sequence.id);
@@ -161,6 +164,11 @@ void Admission::release(LiveSequence& sequence) {
 void Admission::part_from_forks(uint64_t source) {
     for (auto& [id, sequence] : sequences_)
         if (sequence.fork_of == source) sequence.fork_of = sequence.fork_rows = 0;
+}
+
+void Admission::part_from_source(LiveSequence& fork) {
+    fork.fork_rows = 0;
+    if (const uint64_t source = std::exchange(fork.fork_of, 0)) forks_are_copied(source);
 }
 
 void Admission::leave_slot(LiveSequence& sequence) {
@@ -173,7 +181,7 @@ void Admission::unseat(LiveSequence& sequence) {
     slots_->tell_end(*sequence.slot);
     leave_slot(sequence);
     sequence.forget_rows();
-    sequence.fork_of = sequence.fork_rows = 0;
+    part_from_source(sequence);
     sequence.n_parked += 1;
     n_parked_ += 1;
     sequence.parked_at = n_ended_;

@@ -65,6 +65,7 @@ class Admission {
     void leave_slot(LiveSequence& sequence);
     void unseat(LiveSequence& sequence); // it had a slot
     void part_from_forks(uint64_t source); // those that wait for it read their tokens themselves
+    void part_from_source(LiveSequence& fork); // which goes if it was destroyed and nobody else waits for it
     void release(LiveSequence& sequence);
     void release_when_possible(LiveSequence& sequence);
     bool all_are_idle() const; // of those with a slot
