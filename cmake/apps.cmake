@@ -30,6 +30,7 @@ if(Boost_FOUND)
     target_compile_definitions(auspex_http PRIVATE
         BOOST_ASIO_NO_DEPRECATED BOOST_ASIO_SEPARATE_COMPILATION BOOST_BEAST_SEPARATE_COMPILATION $<$<BOOL:${WIN32}>:_WIN32_WINNT=0x0A00>)
     target_compile_options(auspex_http PRIVATE $<$<CXX_COMPILER_ID:GNU,Clang,AppleClang>:-O1>) # it waits, too
+    target_compile_options(auspex_http PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-tsan>) # Asio's fences, which one thread does not need
     target_link_libraries(auspex_http PRIVATE auspex_warnings PUBLIC Threads::Threads $<$<BOOL:${WIN32}>:ws2_32;mswsock>)
 else()
     message(STATUS "Boost 1.74 or later was not found (libboost-dev): building without the HTTP server")

@@ -19,8 +19,10 @@ using http::Response;
 using http::Server;
 using End = Client::End;
 
-// ---- leaving
-// ---------------------------------------------------------------------------------------------------------
+// Half of a POST, and its last byte.
+const std::string half_of_a_post = post("/", "bo").substr(0, post("/", "bo").size() - 1), other_half = "o";
+
+// ---- leaving -----------------------------------------------------------------------------------------------
 enum class Leaving { close, half_close, reset };
 
 void leave(Client& client, Leaving how) {
@@ -118,17 +120,19 @@ TEST(HttpLeaving, AmidARequestOrBeforeOneIsNoRequest) {
     EXPECT_LE(n_sockets_in_state(server.server.port(), 8), 0);
 }
 
-// ---- deadlines
-// -------------------------------------------------------------------------------------------------------
+// ---- deadlines ---------------------------------------------------------------------------------------------
 TEST(HttpDeadlines, OfAHead) {
     TestServer server({.header_time = 100ms});
     Client silent(server), slow(server);
     const auto begin = Clock::now();
-    std::thread trickle([&] {
-        for (const char letter : std::string_view("GET /a-long-path"))
-            if (slow.send({&letter, 1}) == 1) std::this_thread::sleep_for(15ms);
+    slow.send("GET /");
+    std::atomic<bool> is_answered = false;
+    std::thread trickle([&] { // bytes that come do not help it
+        while (!is_answered && slow.send("x") == 1)
+            std::this_thread::sleep_for(15ms);
     });
     EXPECT_EQ(slow.read_reply().status, 408);
+    is_answered = true;
     EXPECT_GE(Clock::now() - begin, 100ms);
     EXPECT_EQ(silent.ask(get("/")).status, 200); // had not begun
     trickle.join();
@@ -161,8 +165,7 @@ TEST(HttpDeadlines, BetweenRequests) {
     EXPECT_EQ(answering.read_reply().body, "at last");
 }
 
-// ---- caps
-// ------------------------------------------------------------------------------------------------------------
+// ---- caps --------------------------------------------------------------------------------------------------
 void expect_refused(Client& client) {
     const Reply reply = client.ask(get("/"));
     EXPECT_EQ(reply.status, 503);
@@ -229,8 +232,7 @@ TEST(HttpCaps, FileDescriptorsRunOut) {
     ::close(fd);
 }
 
-// ---- addresses
-// -------------------------------------------------------------------------------------------------------
+// ---- addresses ---------------------------------------------------------------------------------------------
 TEST(HttpAddresses, ATakenPortIsSaid) {
     TestServer server;
     EXPECT_EQ(server.server.url(), "http://127.0.0.1:" + std::to_string(server.server.port()));
@@ -311,8 +313,7 @@ TEST_F(HttpUnix, AStaleOneIsReplacedAndNothingElse) {
     EXPECT_THROW(Server({.unix_path = folder_ + std::string(200, 'x')}, {}), BindError);
 }
 
-// ---- the end
-// ---------------------------------------------------------------------------------------------------------
+// ---- the end -----------------------------------------------------------------------------------------------
 TEST(HttpEnd, StopAcceptingLetsWhatRunsFinish) {
     TestServer server;
     Client idle(server), answering(server), streaming(server), reading(server);
@@ -344,6 +345,8 @@ TEST(HttpEnd, StopAcceptingLetsWhatRunsFinish) {
     EXPECT_EQ(reply.body, "stream");
     EXPECT_TRUE(reply.is_whole);
     EXPECT_EQ(streaming.end(), End::closed);
+    for (Client* client : {&idle, &answering, &streaming, &reading})
+        client->close();
     EXPECT_TRUE(wait_until([&] { return server.server.counts().open == 0; }));
     EXPECT_EQ(server.held.n_gone, 0);
 }
@@ -443,8 +446,7 @@ TEST(HttpEnd, ChildrenInheritNoSocket) {
     EXPECT_EQ(n_found, 2); // the listening one and the connection
 }
 
-// ---- handlers that fail
-// ----------------------------------------------------------------------------------------------
+// ---- handlers that fail ------------------------------------------------------------------------------------
 TEST(HttpFailures, BecomeAnAnswer) {
     TestServer server({}, {.check = [](const http::Request& request) -> std::optional<Response> {
                                if (request.path == "/check") throw std::runtime_error("check");

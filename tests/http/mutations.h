@@ -9,7 +9,18 @@
 
 namespace auspex::test {
 
+inline const std::vector<std::string>& good_requests() {
+    static const std::vector<std::string> good = {
+        "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        "POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nA: b\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\nab"};
+    return good;
+}
+
 inline std::string mutated(std::mt19937_64& random) {
+    const std::vector<std::string>& good = good_requests();
     static const std::vector<std::string> parts = {"GET / HTTP/1.1\r\n",
                                                    "POST /v1/chat/completions?a=%20b HTTP/1.1\r\n",
                                                    "HEAD /%41 HTTP/1.0\r\n",
@@ -36,11 +47,6 @@ inline std::string mutated(std::mt19937_64& random) {
                                                    "0000000000000000000\r\n\r\n",
                                                    "fffffffffffffff\r\n",
                                                    "Content-Length: 18446744073709551616\r\n"};
-    static const std::vector<std::string> good = {
-        "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
-        "POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello",
-        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nA: b\r\n\r\n",
-        "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\nab"};
     const auto below = [&](size_t n) { return static_cast<size_t>(random() % n); };
     std::string text;
     for (size_t n = 1 + below(3); n > 0; --n)

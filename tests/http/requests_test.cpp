@@ -256,6 +256,13 @@ TEST(HttpRequests, TheAnswerToAHeadIsSeenByWhoGoesOnSending) {
         EXPECT_EQ(client.read_reply().body, "no");
         EXPECT_EQ(client.end(), End::closed);
     }
+    Client late(server);
+    EXPECT_EQ(late.ask("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n").body, "no");
+    for (int i = 0; i < 2; ++i) {
+        std::this_thread::sleep_for(20ms);
+        EXPECT_EQ(late.send(std::string(50000, 'x')), 50000u); // as nothing resets it
+    }
+    late.close();
     Client endless(server); // but not for ever
     endless.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4000000\r\n\r\n");
     const auto begin = Clock::now();
@@ -276,8 +283,10 @@ TEST(HttpRequests, HeadAndEmptyAnswersHaveNoBody) {
     Client client(server);
     Reply reply = client.ask("HEAD /200 HTTP/1.1\r\nHost: a\r\n\r\n", false);
     EXPECT_TRUE(reply.has("Content-Length: 5"));
+    EXPECT_EQ(reply.status, 200);
     for (const std::string status : {"204", "304"}) {
         reply = client.ask(get("/" + status), false);
+        EXPECT_EQ(std::to_string(reply.status), status);
         EXPECT_EQ(reply.head.find("Content-Length"), std::string::npos);
         EXPECT_EQ(reply.head.find("Content-Type"), std::string::npos);
     }

@@ -11,6 +11,21 @@ TEST(HttpRobustness, DamagedRequestsMeanTheSameHoweverTheyAreCut) {
     EXPECT_LT(n_whole, 19000u);
 }
 
+TEST(HttpRobustness, GoodRequestsComeInAnyPieces) {
+    std::mt19937_64 random(4);
+    for (const std::string& request : good_requests())
+        for (size_t cut = 1; cut < request.size(); ++cut)
+            for (const size_t most : {size_t{1}, size_t{3}, request.size()}) {
+                const Understood in_two = understand(request.substr(0, cut), {}, random, most);
+                const Understood whole = understand(request, {}, random, most);
+                EXPECT_EQ(in_two.requests, "");
+                EXPECT_EQ(in_two.refused, 0);
+                EXPECT_NE(whole.requests, "");
+                EXPECT_EQ(whole.refused, 0);
+                EXPECT_EQ(whole.n_left, 0u);
+            }
+}
+
 TEST(HttpRobustness, AServerSurvivesThem) {
     TestServer server({.header_time = 500ms, .body_time = 500ms});
     std::mt19937_64 random(2);

@@ -3,6 +3,8 @@
 
 #include <sys/resource.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <fstream>
 
 namespace auspex::test {
@@ -171,6 +173,13 @@ TEST_F(HttpStreams, AReaderThatTakesLittleIsNot) {
     EXPECT_TRUE(wait_until([&] { return exchange->n_unsent() == 0; }));
 }
 
+// The promise is 200 MiB. Sanitizers keep what was freed, but nothing else may come near it.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr size_t kMostBytes = size_t{200} << 20;
+#else
+constexpr size_t kMostBytes = size_t{32} << 20;
+#endif
+
 // Bytes; 0: this system does not say.
 size_t resident() {
     std::ifstream status("/proc/self/statm");
@@ -215,8 +224,8 @@ TEST(HttpMemory, IdleConnectionsHoldNone) {
     EXPECT_EQ(server.server.counts().open, n_idle + n_streaming);
     EXPECT_EQ(server.server.counts().streaming, n_streaming);
     const size_t more = resident() - std::min(before, resident());
-    RecordProperty("bytes", static_cast<int>(more));
-    EXPECT_LT(more, size_t{20} << 20); // with what the clients here take
+    if (std::getenv("AUSPEX_HTTP_SHOW")) std::printf("%zu bytes more\n", more);
+    EXPECT_LT(more, kMostBytes); // with what the clients here take
 }
 
 } // namespace

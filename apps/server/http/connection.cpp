@@ -17,8 +17,7 @@ constexpr std::chrono::milliseconds kEndingTime{1000};
 
 } // namespace
 
-// ---- the exchange
-// ----------------------------------------------------------------------------------------------------
+// ---- the exchange ------------------------------------------------------------------------------------------
 ConnectionExchange::ConnectionExchange(Request request, Connection& connection)
     : request_(std::move(request)), connection_(&connection) {}
 
@@ -56,8 +55,7 @@ void ConnectionExchange::set_gone() {
     is_gone_ = true;
 }
 
-// ---- beginning and end
-// -----------------------------------------------------------------------------------------------
+// ---- beginning and end -------------------------------------------------------------------------------------
 Connection::Connection(Socket socket, std::string peer, Common& common)
     : socket_(std::move(socket)), peer_(std::move(peer)), common_(common), timer_(socket_.get_executor()) {}
 
@@ -99,14 +97,12 @@ void Connection::close(Ending ending, bool tells) {
     if (callback && tells) callback();
 }
 
-// ---- reading
-// ---------------------------------------------------------------------------------------------------------
+// ---- reading -----------------------------------------------------------------------------------------------
 void Connection::next_request() {
     state_ = State::request;
     answer_ = {};
-    if (in_.empty()) in_ = std::string(); // an idle connection holds no memory
     expect_bytes_within(common_.limits.keep_alive_time);
-    parse();
+    parse(std::exchange(in_, std::string())); // an idle connection holds no memory
     wait_for_bytes();
 }
 
@@ -163,29 +159,42 @@ void Connection::read() {
 }
 
 void Connection::take(std::string_view bytes) {
-    if (state_ == State::ending) {
+    switch (state_) {
+    case State::request:
+        if (in_.empty()) return parse(bytes);
+        in_.append(bytes);
+        return parse(std::exchange(in_, std::string()));
+    case State::answer:
+        in_.append(bytes);
+        return;
+    case State::ending:
         n_dropped_ += bytes.size();
         if (n_dropped_ > kMostDropped) close(Ending::reset);
         return;
+    case State::closed:
+        return;
     }
-    in_.append(bytes);
-    if (state_ == State::request) parse();
 }
 
-void Connection::parse() {
-    while (!in_.empty()) {
+// What it leaves is in in_ afterwards.
+void Connection::parse(std::string_view bytes) {
+    while (!bytes.empty()) {
         if (!reader_) {
             reader_ = std::make_unique<RequestReader>(common_.limits, peer_);
             expect_bytes_within(common_.limits.header_time);
         }
         const bool had_head = reader_->has_head();
-        const size_t taken = reader_->put(in_);
+        const size_t taken = reader_->put(bytes);
         if (const auto& fault = reader_->refusal()) return refuse(refusal(fault->status, fault->message));
-        in_.erase(0, taken);
-        if (!had_head && reader_->has_head() && !check_head()) return;
-        if (reader_->is_whole()) return handle_request();
+        bytes.remove_prefix(taken);
+        if (!had_head && reader_->has_head() && !check_head(/*has_more=*/!bytes.empty())) return;
+        if (reader_->is_whole()) {
+            in_ = bytes;
+            return handle_request();
+        }
         if (taken == 0) break;
     }
+    in_ = bytes;
     if (!reader_) return;
     if (reader_->has_head()) {
         expect_bytes_within(common_.limits.body_time);
@@ -196,7 +205,7 @@ void Connection::parse() {
 }
 
 // False: the request has had its answer.
-bool Connection::check_head() {
+bool Connection::check_head(bool has_more) {
     std::optional<Response> answer;
     try {
         if (common_.handler.check) answer = common_.handler.check(reader_->request());
@@ -208,7 +217,7 @@ bool Connection::check_head() {
         refuse(std::move(*answer));
         return false;
     }
-    if (reader_->expects_continue() && in_.empty()) {
+    if (reader_->expects_continue() && !has_more) {
         out_ += kContinue;
         post_flush();
     }
@@ -239,8 +248,7 @@ void Connection::handle_request() {
         respond(refusal(500, "The server has failed."));
 }
 
-// ---- answering
-// -------------------------------------------------------------------------------------------------------
+// ---- answering ---------------------------------------------------------------------------------------------
 Response Connection::refusal(int status, const std::string& message) const {
     Response response;
     bool is_given = false;
@@ -388,8 +396,7 @@ void Connection::begin_ending() {
     wait_for_bytes();
 }
 
-// ---- deadlines
-// -------------------------------------------------------------------------------------------------------
+// ---- deadlines ---------------------------------------------------------------------------------------------
 void Connection::expect_bytes_within(std::chrono::milliseconds time) {
     read_by_ = Clock::now() + time;
     watch_clock();

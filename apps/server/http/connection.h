@@ -104,8 +104,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
     void read();
     size_t bytes_wanted() const;
     void take(std::string_view bytes);
-    void parse();
-    bool check_head();
+    void parse(std::string_view bytes);
+    bool check_head(bool has_more);
     void handle_request();
     void next_request();
 

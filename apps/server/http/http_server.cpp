@@ -89,9 +89,9 @@ class Server::Impl {
     }
 
     void let_in(Socket socket) {
+        ++common_.accepted;
         const std::optional<std::string> peer = greet(socket);
         if (!peer) return;
-        ++common_.accepted;
         const bool is_local = *peer == "unix";
         const auto of_peer = per_address_.find(*peer);
         const size_t n_of_peer = of_peer == per_address_.end() ? 0 : of_peer->second;

@@ -97,7 +97,8 @@ struct Handler {
     std::function<std::optional<Response>(const Request&)> check{};
     // Gets each request that is whole, and answers then or later. What it throws becomes a 500 and closes.
     std::function<void(std::shared_ptr<Exchange>)> handle{};
-    // The answer to what never became a request: 400, 408, 413, 415, 431, 501, 503. Empty: a short text.
+    // The answer to what never became a request: 400, 408, 413, 415, 417, 431, 501, 503; and to what a failure of the
+    // handler leaves unanswered: 500. Empty: a short text.
     std::function<Response(int status, const std::string& message)> refuse{};
 };
 
