@@ -504,6 +504,7 @@ class AnyServer(Case):
         b.scheme("dark")
         self.assertLess(b.run(brightness), 60)
         for name, is_light in [("light", True), ("dark", False)]:
+            b.scheme("dark" if is_light else "light")  # the switch is stronger
             b.one("#theme").click()
             self.assertEqual(b.one("#theme").text, f"Theme: {name}")
             self.assertEqual(b.run(brightness) > 128, is_light)
