@@ -178,16 +178,22 @@ class AnyServer(Case):
         self.assertAlmostEqual(float(b.one("#per-second").text.replace(",", "")), speed, delta=0.51)
 
     def test_origins_are_the_servers(self):
+        for draft_len in ["4", "auto"]:  # auto has plain rounds among the others
+            with self.subTest(draft_len):
+                self.set(draft_len=draft_len)
+                self.browser.one("#new-chat").click()
+                self.ask()
+                self.origins_are_the_servers(self.stream(), draft_len)
+
+    def origins_are_the_servers(self, stream, draft_len):
         b = self.browser
-        self.set(draft_len="4")
-        self.ask()
-        stream = self.stream()
         self.assertEqual([int(b.one(f"[data-count='{i}']").text.replace(",", "")) for i in range(4)], stream.counts, "legend")
         self.assertEqual([len(b.all(f"#talk .token.{name}[data-n]")) for name in ORIGINS], stream.counts, "tokens")
         self.assertEqual(sum(stream.counts), stream.last["usage"]["completion_tokens"])
         self.assertEqual(sum(token[2] for token in stream.tokens), len(stream.text.encode()))
-        self.assertGreater(stream.counts[1], 0, "nothing was accepted: a poor test")
-        self.assertEqual(stream.counts[1], stream.last["timings"]["draft_n_accepted"])
+        if draft_len == "4":
+            self.assertGreater(stream.counts[1], 0, "nothing was accepted: a poor test")
+        self.assertEqual(stream.counts[1], stream.last["timings"].get("draft_n_accepted", 0))
         histogram = stream.last["auspex"]["accepted_histogram"]
         shown = b.run("return [...document.querySelectorAll('#positions g')].map((g) => Number(g.dataset.accepted))")
         self.assertEqual([n for n in shown if n], [sum(histogram[i:]) for i in range(1, len(histogram))], "by position")
@@ -498,6 +504,7 @@ class AnyServer(Case):
         b.scheme("dark")
         self.assertLess(b.run(brightness), 60)
         for name, is_light in [("light", True), ("dark", False)]:
+            b.scheme("dark" if is_light else "light")  # the switch is stronger
             b.one("#theme").click()
             self.assertEqual(b.one("#theme").text, f"Theme: {name}")
             self.assertEqual(b.run(brightness) > 128, is_light)

@@ -98,6 +98,8 @@ class StandIn(http.server.ThreadingHTTPServer):
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    is_cut = False
 
     def log_message(self, *_):
         pass
@@ -158,14 +160,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     # ---- streams -----------------------------------------------------------------------------------------------------------
     def write(self, text):
-        self.wfile.write(text.encode())
-        self.wfile.flush()
+        data = text.encode()
+        size = 7 if self.is_cut else len(data)
+        for i in range(0, len(data), size):
+            self.wfile.write(data[i : i + size])
+            self.wfile.flush()
+            if self.is_cut:
+                time.sleep(0.0005)
 
     def chunk(self, choices, **more):
         self.write("data: " + json.dumps({"id": "chatcmpl-0", "object": "chat.completion.chunk", "created": 0, "model": "stand-in",
-                                          "choices": choices, **more}) + "\n\n")
+                                          "choices": choices, **more}, ensure_ascii=False) + "\n\n")
 
     def stream(self, script, body):
+        self.is_cut = script == "emoji"  # its bytes come in pieces that end inside characters
         draft_len = body.get("draft_len", "auto")
         seed = body["seed"]
         chance = random.Random(f"{seed} {script}")

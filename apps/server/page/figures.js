@@ -1,5 +1,5 @@
 // The figures of one answer, drawn anew whenever it has grown.
-import { ACCEPTED, BONUS, CORRECTION, PLAIN } from "./answer.js";
+import { ACCEPTED, CORRECTION } from "./answer.js";
 import { byId, fixed, make, makeSvg, plural, setText, speed, whole } from "./dom.js";
 import { ORIGINS } from "./tokens_view.js";
 
