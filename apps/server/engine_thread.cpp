@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr uint32_t kWaitMs = 5;
-constexpr auto kIdle = 500ms, kPublish = 50ms, kProgress = 200ms, kStuck = 5000ms, kMostPause = 30000ms;
+constexpr auto kIdle = 500ms, kPublish = 50ms, kProgress = 200ms;
 constexpr size_t kPauseBytes = size_t{256} << 10, kResumeBytes = size_t{64} << 10; // that a reader has not taken
 
 uint32_t retry_after(double wait_ms) {
@@ -91,7 +91,7 @@ double EngineThread::heartbeat_age_s() const {
 }
 
 bool EngineThread::is_stuck() const {
-    return has_work_ && heartbeat_age_s() > std::chrono::duration<double>(kStuck).count();
+    return has_work_ && heartbeat_age_s() > std::chrono::duration<double>(settings_.stuck).count();
 }
 
 // ---- the engine thread
@@ -264,11 +264,11 @@ void EngineThread::watch_readers() {
         } else if (ticket->paused_since && n_unsent < kResumeBytes) {
             backend_.resume(*ticket);
             ticket->paused_since.reset();
-        } else if (ticket->paused_since && now - *ticket->paused_since > kMostPause) {
+        } else if (ticket->paused_since && now - *ticket->paused_since > settings_.most_pause) {
             drop(ticket);
             step_.events.push_back({.ticket = ticket,
                                     .kind = TicketEvent::Kind::refused,
-                                    .error = openai::RequestError("", "the answer was not read for 30 s", "", 408)});
+                                    .error = openai::RequestError("", cli::format("the answer was not read for %g s", std::chrono::duration<double>(settings_.most_pause).count()), "", 408)});
         }
     }
 }

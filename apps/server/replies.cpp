@@ -8,8 +8,6 @@ namespace auspex::server {
 
 namespace {
 
-constexpr auto kSilence = std::chrono::seconds(15);
-
 std::string words(const Ticket::Progress& progress) {
     switch (progress.phase) {
     case AUSPEX_PHASE_WAITING:
@@ -149,10 +147,10 @@ void Replies::close(const Ticket* ticket, Metrics::Result result) {
     replies_.erase(at); // the ticket may end here
 }
 
-void Replies::keep_alive() {
+void Replies::keep_alive(Clock::duration silence) {
     const auto now = Clock::now();
     for (auto& [ticket, reply] : replies_)
-        if (reply.chunks && now - reply.last_write >= kSilence) write(reply, openai::comment("still here"));
+        if (reply.chunks && now - reply.last_write >= silence) write(reply, openai::comment("still here"));
 }
 
 } // namespace auspex::server
