@@ -144,6 +144,7 @@ void Replies::close(const Ticket* ticket, Metrics::Result result) {
     if (at == replies_.end()) return;
     const double seconds = std::chrono::duration<double>(Clock::now() - ticket->arrived()).count();
     metrics_.add_request(at->second.endpoint, result, seconds);
+    at->second.ticket->exchange().on_gone(nullptr); // its client may leave while the last of it is sent: another ticket can lie here then
     replies_.erase(at); // the ticket may end here
 }
 
