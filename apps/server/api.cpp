@@ -144,7 +144,7 @@ std::optional<http::Response> Api::check(const http::Request& request) {
 }
 
 http::Response Api::refuse(int status, const std::string& message) {
-    http::Response response = error_response(RequestError("", message, "", status), status == 503 ? 1 : 0);
+    http::Response response = error_response(RequestError("", message, "", status));
     response.headers.emplace_back("X-Request-Id", openai::random_id("req-"));
     return response;
 }
@@ -206,7 +206,9 @@ std::string Api::trouble() const {
 
 void Api::health(const Call& call) {
     if (const std::string why = trouble(); !why.empty())
-        return respond(call, http::Response{.status = 503, .body = openai::to_text({{"error", {{"code", 503}, {"message", why}, {"type", "unavailable_error"}}}})});
+        return respond(call, http::Response{.status = 503,
+                                            .body = openai::to_text({{"error", {{"code", 503}, {"message", why}, {"type", "unavailable_error"}}}}),
+                                            .headers = {{"Retry-After", "1"}}});
     respond(call, Json{{"status", "ok"}});
 }
 

@@ -29,6 +29,7 @@ Metrics::Result result_of(const openai::Answer& answer) {
 
 http::Response error_response(const openai::RequestError& error, uint32_t retry_after_s) {
     http::Response response{.status = error.status(), .body = openai::to_text(error.body())};
+    if (retry_after_s == 0 && error.status() == 503) retry_after_s = 1; // clients and balancers ask again, elsewhere if they can
     if (retry_after_s > 0) response.headers.emplace_back("Retry-After", std::to_string(retry_after_s));
     if (error.status() == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
     return response;

@@ -47,7 +47,7 @@ class Replies {
     std::map<const Ticket*, Reply> replies_;
 };
 
-// The answer to what is refused. retry_after_s: 0 for none.
+// The answer to what is refused. retry_after_s: 0 for none; a 503 has one in any case.
 http::Response error_response(const openai::RequestError& error, uint32_t retry_after_s = 0);
 
 } // namespace auspex::server
