@@ -76,21 +76,22 @@ const std::vector<Api::Route>& Api::routes() {
     return all;
 }
 
-const Api::Route* Api::find(const http::Request& request) const {
+const Api::Route* Api::find(const http::Request& request, std::string* allowed) const {
     static const Route model = {"GET", "/v1/models/{id}", &Api::show_model};
     static const Route file = {"GET", "/", &Api::page, true};
     const std::string method = request.method == "HEAD" ? "GET" : request.method;
-    std::string allowed;
+    std::string others;
     const auto fits = [&](const Route& route) {
         if (method == route.method) return true;
-        allowed += (allowed.empty() ? "" : ", ") + std::string(route.method);
+        others += (others.empty() ? "" : ", ") + std::string(route.method == std::string_view("GET") ? "GET, HEAD" : route.method);
         return false;
     };
     for (const Route& route : routes())
         if (request.path == route.path && fits(route)) return &route;
     if (request.path.size() > kModels.size() && request.path.starts_with(kModels) && fits(model)) return &model;
     if (settings_.has_page && find_page_file(request.path) && fits(file)) return &file;
-    if (!allowed.empty()) throw RequestError("", "found the method " + cli::as_one_line(cli::shortened(request.method, 20)) + ", expected " + allowed, "method_not_allowed", 405);
+    if (allowed) *allowed = others;
+    if (!others.empty()) throw RequestError("", "found the method " + cli::as_one_line(cli::shortened(request.method, 20)) + ", expected " + others, "method_not_allowed", 405);
     throw RequestError("", "there is nothing at this path", "not_found", 404);
 }
 
@@ -124,6 +125,7 @@ void Api::respond(const Call& call, const Json& body) const {
 
 std::optional<http::Response> Api::check(const http::Request& request) {
     const std::string request_id = openai::random_id("req-");
+    std::string allowed; // methods
     try {
         if (request.method == "OPTIONS" && guard_.cors_origin(request)) {
             http::Response response{.status = 204, .headers = headers(request, request_id)};
@@ -133,10 +135,11 @@ std::optional<http::Response> Api::check(const http::Request& request) {
             return response;
         }
         guard_.check(request, is_open(request));
-        find(request);
+        find(request, &allowed);
         return std::nullopt;
     } catch (const RequestError& error) {
         http::Response response = error_response(error);
+        if (error.status() == 405) response.headers.emplace_back("Allow", allowed);
         for (http::Header& header : headers(request, request_id))
             response.headers.push_back(std::move(header));
         return response;
