@@ -25,17 +25,26 @@ EngineThread::EngineThread(Backend& backend, const Settings& settings, Deliver d
     : backend_(backend), settings_(settings), deliver_(std::move(deliver)) {}
 
 EngineThread::~EngineThread() {
-    {
-        const std::lock_guard lock(mutex_);
-        is_stopping_ = true;
-    }
-    wake_.notify_one();
+    stop(0ms);
     if (thread_.joinable()) thread_.join();
+}
+
+bool EngineThread::stop(std::chrono::milliseconds patience) {
+    std::unique_lock lock(mutex_);
+    is_stopping_ = true;
+    wake_.notify_one();
+    return ended_.wait_for(lock, patience, [&] { return has_ended_; });
 }
 
 void EngineThread::start() {
     heartbeat_ = Clock::now().time_since_epoch().count();
-    thread_ = std::thread([this] { run(); });
+    has_ended_ = false;
+    thread_ = std::thread([this] {
+        run();
+        const std::lock_guard lock(mutex_);
+        has_ended_ = true;
+        ended_.notify_all();
+    });
 }
 
 void EngineThread::put(Task task) {
@@ -105,8 +114,11 @@ void EngineThread::run() {
         flush();
         publish(Clock::now() - published_ >= kPublish || running_.empty());
     }
-    for (const auto& ticket : std::vector(running_))
-        drop(ticket);
+    try {
+        for (const auto& ticket : std::vector(running_))
+            drop(ticket);
+    } catch (const cli::Failure&) { // nobody is left to be told
+    }
 }
 
 // Sleeps while there is nothing to do. False: it is over.

@@ -66,6 +66,9 @@ class EngineThread {
     ~EngineThread(); // abandons what runs
 
     void start();
+    // Ends it, and abandons what runs; nothing is delivered afterwards. False: within so long it did not come back from the
+    // engine. To be called once, or again by the destructor, which waits.
+    bool stop(std::chrono::milliseconds patience);
     // ---- any thread
     void submit(std::shared_ptr<Ticket> ticket);
     void cancel(std::shared_ptr<Ticket> ticket);
@@ -110,9 +113,9 @@ class EngineThread {
     Clock::time_point published_{};
 
     std::mutex mutex_{};
-    std::condition_variable wake_{};
+    std::condition_variable wake_{}, ended_{};
     std::vector<Task> inbox_{};
-    bool is_stopping_ = false;
+    bool is_stopping_ = false, has_ended_ = true;
 
     mutable std::mutex snapshot_mutex_{};
     std::shared_ptr<const Snapshot> snapshot_ = std::make_shared<Snapshot>();
