@@ -321,6 +321,9 @@ void Api::apply_template(const Call& call) {
                 prompt += about_.vocabulary.piece(id).bytes;
         } catch (const RequestError& refused) {
             error = refused;
+        } catch (const cli::Failure& failure) { // the device is lost: its client is told before everybody is
+            error = RequestError("", failure.what(), "", 503);
+            engine_.fail(failure);
         }
         around_.post([this, call, prompt, error] {
             if (error)

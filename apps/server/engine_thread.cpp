@@ -69,6 +69,10 @@ void EngineThread::call(std::function<void(Backend&)> task) {
     put([this, task = std::move(task)] { task(backend_); });
 }
 
+void EngineThread::fail(const cli::Failure& failure) {
+    lose(failure);
+}
+
 void EngineThread::drain() {
     is_draining_ = true;
 }

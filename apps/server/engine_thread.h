@@ -72,7 +72,8 @@ class EngineThread {
     // ---- any thread
     void submit(std::shared_ptr<Ticket> ticket);
     void cancel(std::shared_ptr<Ticket> ticket);
-    void call(std::function<void(Backend&)> task); // what it throws is lost
+    void call(std::function<void(Backend&)> task); // a cli::Failure that it throws is the engine's end; others are lost
+    void fail(const cli::Failure& failure);        // the same, said by such a task
     // Refuses what comes from now on.
     void drain();
     // Ends what runs with an error, which is delivered.
