@@ -237,6 +237,10 @@ void EngineThread::advance() {
 void EngineThread::collect() {
     for (const auto& ticket : running_) {
         if (!ticket->has_news()) continue;
+        if (ticket->progress.phase == AUSPEX_PHASE_WAITING) { // it was let in between two looks
+            step_.queue_s.push_back(std::chrono::duration<double>(Clock::now() - ticket->arrived()).count());
+            ticket->progress.phase = AUSPEX_PHASE_RUNNING;
+        }
         TicketEvent event{.ticket = ticket, .kind = TicketEvent::Kind::news, .news = ticket->take_news()};
         for (const ChoiceNews& news : event.news)
             step_.generated_n += news.tokens.size();
@@ -254,15 +258,14 @@ void EngineThread::watch_progress() {
     const auto now = Clock::now();
     for (const auto& ticket : running_) {
         const bool waits = ticket->progress.phase == AUSPEX_PHASE_WAITING;
-        if (ticket->has_spoken() && !waits) continue;
-        if (now < ticket->progress_due && !ticket->has_spoken()) continue;
+        if (ticket->has_spoken() || now < ticket->progress_due) continue;
         ticket->progress_due = now + kProgress;
         const auto state = backend_.state(*ticket);
         if (!state) continue;
         const Ticket::Progress progress = {state->phase, state->place, state->rows_read, state->rows_to_read};
         if (waits && progress.phase != AUSPEX_PHASE_WAITING)
             step_.queue_s.push_back(std::chrono::duration<double>(now - ticket->arrived()).count());
-        if (progress == std::exchange(ticket->progress, progress) || ticket->has_spoken()) continue;
+        if (progress == std::exchange(ticket->progress, progress)) continue;
         if (ticket->is_stream())
             step_.events.push_back({.ticket = ticket, .kind = TicketEvent::Kind::progress, .progress = progress});
     }
