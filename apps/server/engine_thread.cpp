@@ -117,6 +117,7 @@ void EngineThread::run() {
         if (!running_.empty()) advance();
         flush();
         publish(Clock::now() - published_ >= kPublish || running_.empty());
+        flush(); // where that has lost the engine
     }
     try {
         for (const auto& ticket : std::vector(running_))
@@ -157,7 +158,7 @@ void EngineThread::take_in(const std::shared_ptr<Ticket>& ticket) {
     if (is_draining_) return refuse(ticket, {"", "the server is shutting down", "", 503}, 1);
     const size_t n_alive = backend_.n_alive(), most = settings_.most_alive();
     if (ticket->n_sequences() > most)
-        return refuse(ticket, {"n", cli::format("expected at most %zu answers at once, found %u", most, ticket->n_sequences())});
+        return refuse(ticket, {ticket->request.n > 1 ? "n" : "prompt", cli::format("expected at most %zu answers at once, found %u", most, ticket->n_sequences())});
     if (n_alive + ticket->n_sequences() > most) {
         const double wait_ms = backend_.load().wait_ms;
         const uint32_t wait_s = retry_after(wait_ms);
