@@ -191,6 +191,7 @@ void EngineThread::drop(const std::shared_ptr<Ticket>& ticket) {
     forget(*ticket);
     for (const auspex_sequence_stats& stats : ticket->take_ended())
         step_.ended.push_back(stats);
+    step_.generated_n += ticket->n_untold();
 }
 
 void EngineThread::refuse(const std::shared_ptr<Ticket>& ticket, openai::RequestError error, uint32_t retry_after_s) {
