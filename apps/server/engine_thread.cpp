@@ -24,7 +24,7 @@ uint32_t retry_after(double wait_ms) {
 EngineThread::EngineThread(Backend& backend, const Settings& settings, Deliver deliver)
     : backend_(backend), settings_(settings), deliver_(std::move(deliver)) {}
 
-EngineThread::~EngineThread() {
+void EngineThread::join() {
     stop(0ms);
     if (thread_.joinable()) thread_.join();
 }

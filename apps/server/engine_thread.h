@@ -63,12 +63,13 @@ class EngineThread {
     using Deliver = std::function<void(StepNews)>;
     // deliver: called on the engine thread. Nothing starts before start().
     EngineThread(Backend& backend, const Settings& settings, Deliver deliver);
-    ~EngineThread(); // abandons what runs
+    ~EngineThread() { join(); }
 
     void start();
     // Ends it, and abandons what runs; nothing is delivered afterwards. False: within so long it did not come back from the
-    // engine. To be called once, or again by the destructor, which waits.
+    // engine.
     bool stop(std::chrono::milliseconds patience);
+    void join(); // the same, however long it takes
     // ---- any thread
     void submit(std::shared_ptr<Ticket> ticket);
     void cancel(std::shared_ptr<Ticket> ticket);

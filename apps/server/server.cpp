@@ -37,7 +37,7 @@ int Server::run() {
     http_.on_signal([this](int) { begin_drain(); });
     http_.after(std::min(kTick, settings_.silence), [this] { tick(); });
     http_.run();
-    is_hanging_ = !engine_.stop(settings_.stuck); // what it tells goes to members that are destroyed before it
+    is_hanging_ = !engine_.stop(settings_.stuck);
     if (is_hanging_) return cli::kExitDevice;
     return engine_.is_lost() ? engine_.lost_exit_code() : cli::kExitOk;
 }

@@ -14,6 +14,7 @@ class Server {
   public:
     // Binds. Throws http::BindError. All three must outlive it.
     Server(Backend& backend, const Settings& settings, const About& about);
+    ~Server() { engine_.join(); } // what it tells goes to members that are destroyed before it
 
     std::string url() const { return http_.url(); }
     uint16_t port() const { return http_.port(); }
