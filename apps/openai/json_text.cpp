@@ -1,6 +1,8 @@
 // The text is looked through once without building anything, so that no limit can be passed, and then parsed.
 #include "openai/json_text.h"
 
+#include <vector>
+
 namespace auspex::openai {
 
 namespace {
@@ -22,7 +24,10 @@ class Scan : public nlohmann::json_sax<Json> {
     }
     bool key(string_t& text) override {
         if (depth_ == 1) is_wanted_ = text == wanted_;
-        return true;
+        name_work_ += n_names_.back()++;
+        if (name_work_ <= kMaxNameWork) return true;
+        fault_ = "found too many names in an object";
+        return false;
     }
     bool start_object(size_t) override { return enter(); }
     bool end_object() override { return leave(); }
@@ -38,12 +43,14 @@ class Scan : public nlohmann::json_sax<Json> {
 
   private:
     bool enter() {
+        n_names_.push_back(0);
         if (++depth_ <= kMaxJsonDepth) return true;
         fault_ = "found more than " + std::to_string(kMaxJsonDepth) + " objects and arrays inside each other";
         return false;
     }
     bool leave() {
         --depth_;
+        n_names_.pop_back();
         return true;
     }
 
@@ -58,6 +65,8 @@ class Scan : public nlohmann::json_sax<Json> {
 
     std::string_view wanted_;
     int depth_ = 0;
+    std::vector<size_t> n_names_; // of each object that is open
+    size_t name_work_ = 0;
     bool is_wanted_ = false;
     std::optional<std::string> found_;
     std::string fault_;

@@ -11,8 +11,9 @@ namespace auspex::openai {
 
 inline constexpr size_t kMaxJsonBytes = size_t{4} << 20;
 inline constexpr int kMaxJsonDepth = 64;
+inline constexpr size_t kMaxNameWork = size_t{4} << 20; // each name of an object is compared with those before it
 
-// One value. Of a key that comes twice the last counts. Throws RequestError: too long, too deep, not JSON (NaN, 1e999,
+// One value. Of a key that comes twice the last counts. Throws RequestError: too long, too deep, too many names, not JSON (NaN, 1e999,
 // lone surrogates and bytes that are no UTF-8 are none).
 Json parse_json(std::string_view text);
 

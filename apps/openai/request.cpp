@@ -248,6 +248,9 @@ std::optional<auspex_acceptance> parse_acceptance(const Fields& fields) {
 std::optional<StreamOptions> parse_stream(const Fields& fields) {
     const Json* given = fields.find("stream_options");
     if (given && !given->is_object()) fields.refuse("stream_options", "an object");
+    const Json* ours = fields.find("auspex");
+    if (ours && !ours->is_object()) fields.refuse("auspex", "an object");
+    const bool has_origins = ours && Fields(*ours, "auspex.").boolean("origins").value_or(false);
     if (!fields.boolean("stream").value_or(false)) {
         if (given) throw RequestError("stream_options", "expected stream to be true beside it");
         return std::nullopt;
@@ -258,10 +261,7 @@ std::optional<StreamOptions> parse_stream(const Fields& fields) {
         stream.has_usage = options.boolean("include_usage").value_or(false);
         stream.has_continuous_usage = options.boolean("continuous_usage_stats").value_or(false);
     }
-    if (const Json* ours = fields.find("auspex")) {
-        if (!ours->is_object()) fields.refuse("auspex", "an object");
-        stream.has_origins = Fields(*ours, "auspex.").boolean("origins").value_or(false);
-    }
+    stream.has_origins = has_origins;
     return stream;
 }
 

@@ -76,21 +76,22 @@ const std::vector<Api::Route>& Api::routes() {
     return all;
 }
 
-const Api::Route* Api::find(const http::Request& request) const {
+const Api::Route* Api::find(const http::Request& request, std::string* allowed) const {
     static const Route model = {"GET", "/v1/models/{id}", &Api::show_model};
     static const Route file = {"GET", "/", &Api::page, true};
     const std::string method = request.method == "HEAD" ? "GET" : request.method;
-    std::string allowed;
+    std::string others;
     const auto fits = [&](const Route& route) {
         if (method == route.method) return true;
-        allowed += (allowed.empty() ? "" : ", ") + std::string(route.method);
+        others += (others.empty() ? "" : ", ") + std::string(route.method == std::string_view("GET") ? "GET, HEAD" : route.method);
         return false;
     };
     for (const Route& route : routes())
         if (request.path == route.path && fits(route)) return &route;
     if (request.path.size() > kModels.size() && request.path.starts_with(kModels) && fits(model)) return &model;
     if (settings_.has_page && find_page_file(request.path) && fits(file)) return &file;
-    if (!allowed.empty()) throw RequestError("", "found the method " + cli::as_one_line(cli::shortened(request.method, 20)) + ", expected " + allowed, "method_not_allowed", 405);
+    if (allowed) *allowed = others;
+    if (!others.empty()) throw RequestError("", "found the method " + cli::as_one_line(cli::shortened(request.method, 20)) + ", expected " + others, "method_not_allowed", 405);
     throw RequestError("", "there is nothing at this path", "not_found", 404);
 }
 
@@ -124,6 +125,7 @@ void Api::respond(const Call& call, const Json& body) const {
 
 std::optional<http::Response> Api::check(const http::Request& request) {
     const std::string request_id = openai::random_id("req-");
+    std::string allowed; // methods
     try {
         if (request.method == "OPTIONS" && guard_.cors_origin(request)) {
             http::Response response{.status = 204, .headers = headers(request, request_id)};
@@ -133,10 +135,11 @@ std::optional<http::Response> Api::check(const http::Request& request) {
             return response;
         }
         guard_.check(request, is_open(request));
-        find(request);
+        find(request, &allowed);
         return std::nullopt;
     } catch (const RequestError& error) {
         http::Response response = error_response(error);
+        if (error.status() == 405) response.headers.emplace_back("Allow", allowed);
         for (http::Header& header : headers(request, request_id))
             response.headers.push_back(std::move(header));
         return response;
@@ -144,7 +147,7 @@ std::optional<http::Response> Api::check(const http::Request& request) {
 }
 
 http::Response Api::refuse(int status, const std::string& message) {
-    http::Response response = error_response(RequestError("", message, "", status), status == 503 ? 1 : 0);
+    http::Response response = error_response(RequestError("", message, "", status));
     response.headers.emplace_back("X-Request-Id", openai::random_id("req-"));
     return response;
 }
@@ -206,7 +209,9 @@ std::string Api::trouble() const {
 
 void Api::health(const Call& call) {
     if (const std::string why = trouble(); !why.empty())
-        return respond(call, http::Response{.status = 503, .body = openai::to_text({{"error", {{"code", 503}, {"message", why}, {"type", "unavailable_error"}}}})});
+        return respond(call, http::Response{.status = 503,
+                                            .body = openai::to_text({{"error", {{"code", 503}, {"message", why}, {"type", "unavailable_error"}}}}),
+                                            .headers = {{"Retry-After", "1"}}});
     respond(call, Json{{"status", "ok"}});
 }
 
@@ -316,6 +321,9 @@ void Api::apply_template(const Call& call) {
                 prompt += about_.vocabulary.piece(id).bytes;
         } catch (const RequestError& refused) {
             error = refused;
+        } catch (const cli::Failure& failure) { // the device is lost: its client is told before everybody is
+            error = RequestError("", failure.what(), "", 503);
+            engine_.fail(failure);
         }
         around_.post([this, call, prompt, error] {
             if (error)

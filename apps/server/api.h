@@ -46,7 +46,8 @@ class Api {
     };
     static const std::vector<Route>& routes();
 
-    const Route* find(const http::Request& request) const; // throws openai::RequestError: 404, 405
+    // Throws openai::RequestError: 404, 405, of which allowed tells the methods that there are.
+    const Route* find(const http::Request& request, std::string* allowed = nullptr) const;
     bool is_open(const http::Request& request) const;
     std::vector<http::Header> headers(const http::Request& request, const std::string& request_id) const;
     void respond(const Call& call, http::Response response) const;

@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr uint32_t kWaitMs = 5;
-constexpr auto kIdle = 500ms, kPublish = 50ms, kProgress = 200ms, kStuck = 5000ms, kMostPause = 30000ms;
+constexpr auto kIdle = 500ms, kPublish = 50ms, kProgress = 200ms;
 constexpr size_t kPauseBytes = size_t{256} << 10, kResumeBytes = size_t{64} << 10; // that a reader has not taken
 
 uint32_t retry_after(double wait_ms) {
@@ -24,18 +24,27 @@ uint32_t retry_after(double wait_ms) {
 EngineThread::EngineThread(Backend& backend, const Settings& settings, Deliver deliver)
     : backend_(backend), settings_(settings), deliver_(std::move(deliver)) {}
 
-EngineThread::~EngineThread() {
-    {
-        const std::lock_guard lock(mutex_);
-        is_stopping_ = true;
-    }
-    wake_.notify_one();
+void EngineThread::join() {
+    stop(0ms);
     if (thread_.joinable()) thread_.join();
+}
+
+bool EngineThread::stop(std::chrono::milliseconds patience) {
+    std::unique_lock lock(mutex_);
+    is_stopping_ = true;
+    wake_.notify_one();
+    return ended_.wait_for(lock, patience, [&] { return has_ended_; });
 }
 
 void EngineThread::start() {
     heartbeat_ = Clock::now().time_since_epoch().count();
-    thread_ = std::thread([this] { run(); });
+    has_ended_ = false;
+    thread_ = std::thread([this] {
+        run();
+        const std::lock_guard lock(mutex_);
+        has_ended_ = true;
+        ended_.notify_all();
+    });
 }
 
 void EngineThread::put(Task task) {
@@ -58,6 +67,10 @@ void EngineThread::cancel(std::shared_ptr<Ticket> ticket) {
 
 void EngineThread::call(std::function<void(Backend&)> task) {
     put([this, task = std::move(task)] { task(backend_); });
+}
+
+void EngineThread::fail(const cli::Failure& failure) {
+    lose(failure);
 }
 
 void EngineThread::drain() {
@@ -91,7 +104,7 @@ double EngineThread::heartbeat_age_s() const {
 }
 
 bool EngineThread::is_stuck() const {
-    return has_work_ && heartbeat_age_s() > std::chrono::duration<double>(kStuck).count();
+    return has_work_ && heartbeat_age_s() > std::chrono::duration<double>(settings_.stuck).count();
 }
 
 // ---- the engine thread
@@ -104,9 +117,13 @@ void EngineThread::run() {
         if (!running_.empty()) advance();
         flush();
         publish(Clock::now() - published_ >= kPublish || running_.empty());
+        flush(); // where that has lost the engine
     }
-    for (const auto& ticket : std::vector(running_))
-        drop(ticket);
+    try {
+        for (const auto& ticket : std::vector(running_))
+            drop(ticket);
+    } catch (const cli::Failure&) { // nobody is left to be told
+    }
 }
 
 // Sleeps while there is nothing to do. False: it is over.
@@ -141,7 +158,7 @@ void EngineThread::take_in(const std::shared_ptr<Ticket>& ticket) {
     if (is_draining_) return refuse(ticket, {"", "the server is shutting down", "", 503}, 1);
     const size_t n_alive = backend_.n_alive(), most = settings_.most_alive();
     if (ticket->n_sequences() > most)
-        return refuse(ticket, {"n", cli::format("expected at most %zu answers at once, found %u", most, ticket->n_sequences())});
+        return refuse(ticket, {ticket->request.n > 1 ? "n" : "prompt", cli::format("expected at most %zu answers at once, found %u", most, ticket->n_sequences())});
     if (n_alive + ticket->n_sequences() > most) {
         const double wait_ms = backend_.load().wait_ms;
         const uint32_t wait_s = retry_after(wait_ms);
@@ -174,6 +191,7 @@ void EngineThread::drop(const std::shared_ptr<Ticket>& ticket) {
     forget(*ticket);
     for (const auspex_sequence_stats& stats : ticket->take_ended())
         step_.ended.push_back(stats);
+    step_.generated_n += ticket->n_untold();
 }
 
 void EngineThread::refuse(const std::shared_ptr<Ticket>& ticket, openai::RequestError error, uint32_t retry_after_s) {
@@ -221,6 +239,10 @@ void EngineThread::advance() {
 void EngineThread::collect() {
     for (const auto& ticket : running_) {
         if (!ticket->has_news()) continue;
+        if (ticket->progress.phase == AUSPEX_PHASE_WAITING) { // it was let in between two looks
+            step_.queue_s.push_back(std::chrono::duration<double>(Clock::now() - ticket->arrived()).count());
+            ticket->progress.phase = AUSPEX_PHASE_RUNNING;
+        }
         TicketEvent event{.ticket = ticket, .kind = TicketEvent::Kind::news, .news = ticket->take_news()};
         for (const ChoiceNews& news : event.news)
             step_.generated_n += news.tokens.size();
@@ -238,15 +260,14 @@ void EngineThread::watch_progress() {
     const auto now = Clock::now();
     for (const auto& ticket : running_) {
         const bool waits = ticket->progress.phase == AUSPEX_PHASE_WAITING;
-        if (ticket->has_spoken() && !waits) continue;
-        if (now < ticket->progress_due && !ticket->has_spoken()) continue;
+        if (ticket->has_spoken() || now < ticket->progress_due) continue;
         ticket->progress_due = now + kProgress;
         const auto state = backend_.state(*ticket);
         if (!state) continue;
         const Ticket::Progress progress = {state->phase, state->place, state->rows_read, state->rows_to_read};
         if (waits && progress.phase != AUSPEX_PHASE_WAITING)
             step_.queue_s.push_back(std::chrono::duration<double>(now - ticket->arrived()).count());
-        if (progress == std::exchange(ticket->progress, progress) || ticket->has_spoken()) continue;
+        if (progress == std::exchange(ticket->progress, progress)) continue;
         if (ticket->is_stream())
             step_.events.push_back({.ticket = ticket, .kind = TicketEvent::Kind::progress, .progress = progress});
     }
@@ -264,11 +285,11 @@ void EngineThread::watch_readers() {
         } else if (ticket->paused_since && n_unsent < kResumeBytes) {
             backend_.resume(*ticket);
             ticket->paused_since.reset();
-        } else if (ticket->paused_since && now - *ticket->paused_since > kMostPause) {
+        } else if (ticket->paused_since && now - *ticket->paused_since > settings_.most_pause) {
             drop(ticket);
             step_.events.push_back({.ticket = ticket,
                                     .kind = TicketEvent::Kind::refused,
-                                    .error = openai::RequestError("", "the answer was not read for 30 s", "", 408)});
+                                    .error = openai::RequestError("", cli::format("the answer was not read for %g s", std::chrono::duration<double>(settings_.most_pause).count()), "", 408)});
         }
     }
 }

@@ -63,13 +63,18 @@ class EngineThread {
     using Deliver = std::function<void(StepNews)>;
     // deliver: called on the engine thread. Nothing starts before start().
     EngineThread(Backend& backend, const Settings& settings, Deliver deliver);
-    ~EngineThread(); // abandons what runs
+    ~EngineThread() { join(); }
 
     void start();
+    // Ends it, and abandons what runs; nothing is delivered afterwards. False: within so long it did not come back from the
+    // engine.
+    bool stop(std::chrono::milliseconds patience);
+    void join(); // the same, however long it takes
     // ---- any thread
     void submit(std::shared_ptr<Ticket> ticket);
     void cancel(std::shared_ptr<Ticket> ticket);
-    void call(std::function<void(Backend&)> task); // what it throws is lost
+    void call(std::function<void(Backend&)> task); // a cli::Failure that it throws is the engine's end; others are lost
+    void fail(const cli::Failure& failure);        // the same, said by such a task
     // Refuses what comes from now on.
     void drain();
     // Ends what runs with an error, which is delivered.
@@ -110,9 +115,9 @@ class EngineThread {
     Clock::time_point published_{};
 
     std::mutex mutex_{};
-    std::condition_variable wake_{};
+    std::condition_variable wake_{}, ended_{};
     std::vector<Task> inbox_{};
-    bool is_stopping_ = false;
+    bool is_stopping_ = false, has_ended_ = true;
 
     mutable std::mutex snapshot_mutex_{};
     std::shared_ptr<const Snapshot> snapshot_ = std::make_shared<Snapshot>();

@@ -8,8 +8,6 @@ namespace auspex::server {
 
 namespace {
 
-constexpr auto kSilence = std::chrono::seconds(15);
-
 std::string words(const Ticket::Progress& progress) {
     switch (progress.phase) {
     case AUSPEX_PHASE_WAITING:
@@ -31,6 +29,7 @@ Metrics::Result result_of(const openai::Answer& answer) {
 
 http::Response error_response(const openai::RequestError& error, uint32_t retry_after_s) {
     http::Response response{.status = error.status(), .body = openai::to_text(error.body())};
+    if (retry_after_s == 0 && error.status() == 503) retry_after_s = 1; // clients and balancers ask again, elsewhere if they can
     if (retry_after_s > 0) response.headers.emplace_back("Retry-After", std::to_string(retry_after_s));
     if (error.status() == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
     return response;
@@ -146,13 +145,14 @@ void Replies::close(const Ticket* ticket, Metrics::Result result) {
     if (at == replies_.end()) return;
     const double seconds = std::chrono::duration<double>(Clock::now() - ticket->arrived()).count();
     metrics_.add_request(at->second.endpoint, result, seconds);
+    at->second.ticket->exchange().on_gone(nullptr); // its client may leave while the last of it is sent: another ticket can lie here then
     replies_.erase(at); // the ticket may end here
 }
 
-void Replies::keep_alive() {
+void Replies::keep_alive(Clock::duration silence) {
     const auto now = Clock::now();
     for (auto& [ticket, reply] : replies_)
-        if (reply.chunks && now - reply.last_write >= kSilence) write(reply, openai::comment("still here"));
+        if (reply.chunks && now - reply.last_write >= silence) write(reply, openai::comment("still here"));
 }
 
 } // namespace auspex::server

@@ -21,8 +21,8 @@ class Replies {
     void open(std::shared_ptr<Ticket> ticket, std::string endpoint, std::vector<http::Header> headers,
               std::function<void(std::shared_ptr<Ticket>)> gone);
     void take(StepNews step);
-    // What is silent for long gets a comment, so that nobody on the way takes it for dead.
-    void keep_alive();
+    // What is silent for so long gets a comment, so that nobody on the way takes it for dead.
+    void keep_alive(Clock::duration silence);
     size_t n_open() const { return replies_.size(); }
 
   private:
@@ -47,7 +47,7 @@ class Replies {
     std::map<const Ticket*, Reply> replies_;
 };
 
-// The answer to what is refused. retry_after_s: 0 for none.
+// The answer to what is refused. retry_after_s: 0 for none; a 503 has one in any case.
 http::Response error_response(const openai::RequestError& error, uint32_t retry_after_s = 0);
 
 } // namespace auspex::server

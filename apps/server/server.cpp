@@ -1,12 +1,15 @@
 #include "server/server.h"
 
+#include <algorithm>
+
 namespace auspex::server {
 
 namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kTick = 1000ms, kDrainPoll = 20ms, kLastWrites = 1000ms;
+constexpr std::chrono::milliseconds kTick = 1000ms;
+constexpr auto kDrainPoll = 20ms, kLastWrites = 1000ms;
 constexpr const char* kShuttingDown = "the server is shutting down";
 
 } // namespace
@@ -32,8 +35,10 @@ http::Handler Server::handler() {
 int Server::run() {
     engine_.start();
     http_.on_signal([this](int) { begin_drain(); });
-    http_.after(kTick, [this] { tick(); });
+    http_.after(std::min(kTick, settings_.silence), [this] { tick(); });
     http_.run();
+    is_hanging_ = !engine_.stop(settings_.stuck);
+    if (is_hanging_) return cli::kExitDevice;
     return engine_.is_lost() ? engine_.lost_exit_code() : cli::kExitOk;
 }
 
@@ -42,9 +47,9 @@ void Server::drain() {
 }
 
 void Server::tick() {
-    api_.replies().keep_alive();
+    api_.replies().keep_alive(settings_.silence);
     if (engine_.is_lost()) return leave(); // whoever was served has been told
-    http_.after(kTick, [this] { tick(); });
+    http_.after(std::min(kTick, settings_.silence), [this] { tick(); });
 }
 
 void Server::begin_drain() {

@@ -21,7 +21,10 @@ struct Settings {
     uint32_t slots = 16;                      // sequences that run at once
     uint32_t queue = 64;                      // and that wait
     int overload_status = 429;
-    std::chrono::seconds drain{30}; // that running answers have after SIGTERM
+    std::chrono::milliseconds drain{30000};      // that running answers have after SIGTERM
+    std::chrono::milliseconds most_pause{30000}; // of an answer whose reader is too slow
+    std::chrono::milliseconds silence{15000};    // of a stream, until it says that it is still there
+    std::chrono::milliseconds stuck{5000};       // without a sign of the engine's thread it counts as hanging
     bool has_page = true;
     bool is_model_strict = false; // another name than the model's own is refused
 

@@ -4,6 +4,7 @@
 #include "cli/common/engine/job.h"
 #include "server/http/http_server.h"
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -75,7 +76,12 @@ class Ticket : public cli::Job {
         told.n_logprobs = of.logprobs.size();
         news_.push_back(std::move(news));
     }
-    void on_end(const auspex_sequence_stats& stats) override { ended_.push_back(stats); }
+    void on_end(const auspex_sequence_stats& stats) override {
+        ended_.push_back(stats);
+        n_counted_ += stats.predicted_n;
+    }
+    // Tokens of what has ended that nobody was told of: those of an answer that was taken away.
+    uint64_t n_untold() const { return n_counted_ - std::min(n_counted_, n_told_); }
 
     struct Progress {
         auspex_phase phase = AUSPEX_PHASE_WAITING;
@@ -100,7 +106,7 @@ class Ticket : public cli::Job {
     std::vector<ChoiceNews> news_{};
     std::vector<auspex_sequence_stats> ended_{};
     std::vector<double> gaps_{};
-    uint64_t n_told_ = 0;
+    uint64_t n_told_ = 0, n_counted_ = 0;
     double first_token_ = -1;
     bool has_spoken_ = false;
 };

@@ -77,8 +77,9 @@ TEST(OpenAiRequest, NumbersAtAndBeyondTheirEnds) {
         expect_range("frequency_penalty", "-2.0", "2", "-3", "3", false, endpoint);
         expect_range("repeat_penalty", "0.1", "10", "0.09", "10.1", false, endpoint);
         expect_range("n", "1", "16", "0", "17", true, endpoint);
-        for (const char* name : {"max_tokens", "max_completion_tokens", "n_predict"})
+        for (const char* name : {"max_tokens", "max_completion_tokens"})
             expect_range(name, "0", "512", "-1", "513", true, endpoint);
+        expect_range("n_predict", "-1", "512", "-2", "513", true, endpoint);
         expect_range("draft_len", "0", "8", "-1", "9", true, endpoint);
         expect_range("priority", "-10", "10", "-11", "11", true, endpoint);
     }
@@ -293,7 +294,7 @@ TEST(OpenAiRequest, LogProbabilitiesOfBothForms) {
             {R"("top_logprobs":0)", "top_logprobs"},
             {R"("top_logprobs":5)", "top_logprobs"},
             {R"("logprobs":false,"top_logprobs":5)", "top_logprobs"},
-            {R"("logprobs":true,"echo":true)", "echo"}},
+            {R"("logprobs":true,"echo":true)"}}, // chats have no echo
            Endpoint::chat);
     EXPECT_EQ(parse_with("").logprobs, std::nullopt);
     EXPECT_EQ(parse_with(R"("logprobs":false)").logprobs, std::nullopt);

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 
 namespace auspex::cli {
@@ -129,7 +130,12 @@ int serve(const ServeOptions& asked) {
         about = backend.about();
         print_text(greeting(options.server, about, server.url()));
         flush_output();
-        return server.run();
+        const int exit_code = server.run();
+        if (server.is_hanging()) { // nothing can be taken down in order
+            std::fputs("auspex: the engine does not come back; ending without it\n", stderr);
+            std::_Exit(exit_code);
+        }
+        return exit_code;
     } catch (const http::BindError& error) {
         throw Failure(kExitUsage, error.what());
     }

@@ -1,0 +1,206 @@
+// /metrics as a program reads it: the format, and what its figures have to do with each other.
+#include "server_peers.h"
+
+#include <map>
+#include <set>
+
+namespace auspex::test {
+namespace {
+
+struct Sample {
+    std::string name;
+    std::map<std::string, std::string> labels;
+    double value = 0;
+};
+
+// Prometheus' text format, with all that may be wrong about it.
+struct Exposition {
+    std::map<std::string, std::string> types, helps;
+    std::vector<Sample> samples;
+
+    explicit Exposition(const std::string& text) {
+        EXPECT_TRUE(text.ends_with("\n"));
+        std::string family;
+        std::set<std::string> seen;
+        size_t at = 0;
+        while (at < text.size()) {
+            const size_t end = text.find('\n', at);
+            const std::string line = text.substr(at, end - at);
+            at = end + 1;
+            if (line.starts_with("# HELP ")) {
+                family = line.substr(7, line.find(' ', 7) - 7);
+                EXPECT_TRUE(helps.emplace(family, line).second) << "twice: " << line;
+                EXPECT_GT(line.size(), 7 + family.size() + 5) << line;
+            } else if (line.starts_with("# TYPE ")) {
+                EXPECT_EQ(line.substr(7, line.find(' ', 7) - 7), family) << line;
+                types[family] = line.substr(line.rfind(' ') + 1);
+                EXPECT_TRUE((std::set<std::string>{"counter", "gauge", "histogram"}.contains(types[family]))) << line;
+            } else {
+                samples.push_back(parse(line));
+                const std::string& name = samples.back().name;
+                const bool is_of_family = name == family || (types[family] == "histogram" && (name == family + "_bucket" || name == family + "_sum" || name == family + "_count"));
+                EXPECT_TRUE(is_of_family) << line << " under " << family;
+                EXPECT_EQ(types[family] == "counter", name.ends_with("_total")) << line;
+                EXPECT_TRUE(seen.insert(line.substr(0, line.rfind(' '))).second) << "twice: " << line;
+            }
+        }
+        check_histograms();
+    }
+
+    static Sample parse(const std::string& line) {
+        Sample sample;
+        size_t at = line.find_first_of("{ ");
+        sample.name = line.substr(0, at);
+        EXPECT_TRUE(std::all_of(sample.name.begin(), sample.name.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; })) << line;
+        if (at != std::string::npos && line[at] == '{') {
+            ++at;
+            while (at < line.size() && line[at] != '}') {
+                const size_t equals = line.find("=\"", at);
+                if (equals == std::string::npos) break;
+                std::string& value = sample.labels[line.substr(at, equals - at)];
+                for (at = equals + 2; at < line.size() && line[at] != '"'; ++at) {
+                    if (line[at] != '\\') {
+                        value += line[at];
+                        continue;
+                    }
+                    ++at;
+                    EXPECT_TRUE(line[at] == 'n' || line[at] == '\\' || line[at] == '"') << line;
+                    value += line[at] == 'n' ? '\n' : line[at];
+                }
+                if (++at < line.size() && line[at] == ',') ++at;
+            }
+            EXPECT_EQ(line.substr(at, 2), "} ") << line;
+            ++at;
+        }
+        size_t n = 0;
+        const std::string value = line.substr(at + 1);
+        sample.value = std::stod(value, &n);
+        EXPECT_EQ(n, value.size()) << line;
+        return sample;
+    }
+
+    void check_histograms() {
+        for (const auto& [name, type] : types) {
+            if (type != "histogram") continue;
+            double last = -1, bound = -1;
+            for (const Sample& sample : samples) {
+                if (sample.name != name + "_bucket") continue;
+                const double le = sample.labels.at("le") == "+Inf" ? INFINITY : std::stod(sample.labels.at("le"));
+                EXPECT_GT(le, bound) << name;
+                EXPECT_GE(sample.value, last) << name << " is not cumulative";
+                bound = le;
+                last = sample.value;
+            }
+            EXPECT_EQ(bound, INFINITY) << name;
+            EXPECT_EQ(last, of(name + "_count")) << name;
+            EXPECT_GE(of(name + "_sum"), 0) << name;
+        }
+    }
+    double of(const std::string& name, const std::map<std::string, std::string>& labels = {}) const {
+        double sum = 0;
+        bool is_there = false;
+        for (const Sample& sample : samples) {
+            if (sample.name != name) continue;
+            if (!std::all_of(labels.begin(), labels.end(), [&](const auto& label) { return sample.labels.contains(label.first) && sample.labels.at(label.first) == label.second; })) continue;
+            is_there = true;
+            sum += sample.value;
+        }
+        EXPECT_TRUE(is_there) << name;
+        return sum;
+    }
+};
+
+Exposition metrics_of(ServedStandIn& served) {
+    const Reply reply = ask(served.port(), get("/metrics"));
+    EXPECT_EQ(header_of(reply, "Content-Type"), "text/plain; version=0.0.4; charset=utf-8");
+    return Exposition(reply.body);
+}
+
+TEST(ServerMetrics, AServerThatHasDoneNothing) {
+    ServedStandIn served;
+    const Exposition metrics = metrics_of(served);
+    EXPECT_EQ(metrics.of("auspex_up"), 1);
+    for (const char* name : {"auspex_requests_running", "auspex_requests_waiting", "auspex_generated_tokens_total", "auspex_first_token_seconds_count", "auspex_accepted_tokens_per_position_total"})
+        EXPECT_EQ(metrics.of(name), 0) << name;
+    EXPECT_EQ(metrics.of("auspex_build_info", {{"device", "a \"device\"\\with\nmarks"}, {"model", "stand-in"}, {"version", "1.2.3"}}), 1);
+    EXPECT_EQ(metrics.of("auspex_cache_pages", {{"pool", "target"}, {"state", "free"}}), 100);
+}
+
+TEST(ServerMetrics, FiguresAgreeWithEachOther) {
+    ServedStandIn served;
+    served.backend.slots = 2;
+    served.backend.tokens_per_event = 4;
+    double n_predicted = 0, n_prompt = 0, n_cached = 0, n_accepted = 0, n_drafted = 0;
+    const auto count = [&](const Json& last) {
+        n_predicted += last["timings"]["predicted_n"].get<double>();
+        n_prompt += last["timings"]["prompt_n"].get<double>() + last["timings"]["cache_n"].get<double>();
+        n_cached += last["timings"]["cache_n"].get<double>();
+        n_accepted += last["timings"].value("draft_n_accepted", 0.0);
+        n_drafted += last["timings"].value("draft_n", 0.0);
+    };
+    for (int i = 0; i < 6; ++i) {
+        const std::string members = "\"max_tokens\":" + std::to_string(i) + ",\"n\":" + std::to_string(1 + i % 3);
+        count(json_of(ask(served.port(), post_json("/v1/completions", completion(members)))));
+        count(Events(ask(served.port(), post_json("/v1/chat/completions", chat(R"("stream":true,)" + members))).body).data.back());
+        count(json_of(ask(served.port(), post_json("/completion", completion("\"n_predict\":" + std::to_string(i))))));
+    }
+    ask(served.port(), post_json("/v1/completions", "{}")); // rejected
+    ASSERT_TRUE(wait_until([&] { return served.is_idle(); }));
+    Exposition metrics = metrics_of(served);
+    EXPECT_EQ(metrics.of("auspex_generated_tokens_total"), n_predicted);
+    EXPECT_EQ(metrics.of("auspex_generated_tokens_total"), static_cast<double>(served.backend.n_predicted));
+    EXPECT_EQ(metrics.of("auspex_prompt_tokens_total"), n_prompt);
+    EXPECT_EQ(metrics.of("auspex_prompt_tokens_cached_total"), n_cached);
+    EXPECT_EQ(metrics.of("auspex_accepted_tokens_total"), n_accepted);
+    EXPECT_EQ(metrics.of("auspex_draft_tokens_total"), n_drafted);
+    EXPECT_GT(n_accepted, 0);
+    EXPECT_EQ(metrics.of("auspex_accepted_tokens_per_position_total"), n_accepted);
+    EXPECT_LE(n_accepted, n_drafted);
+    EXPECT_LE(metrics.of("auspex_accepted_tokens_per_position_total", {{"position", "1"}}), metrics.of("auspex_accepted_tokens_per_position_total", {{"position", "0"}}));
+    EXPECT_EQ(metrics.of("auspex_requests_total", {{"result", "length"}}), 18);
+    EXPECT_EQ(metrics.of("auspex_requests_total", {{"result", "rejected"}}), 1);
+    EXPECT_EQ(metrics.of("auspex_request_seconds_count"), 18);
+    EXPECT_EQ(metrics.of("auspex_queue_seconds_count"), 18);
+    EXPECT_EQ(metrics.of("auspex_first_token_seconds_count"), 15); // three asked for none
+    EXPECT_EQ(metrics.of("auspex_requests_running"), 0);
+    EXPECT_EQ(metrics.of("auspex_requests_waiting"), 0);
+}
+
+TEST(ServerMetrics, WhatWasCutCountsToo) {
+    ServedStandIn served;
+    served.backend.event_us = 2000;
+    {
+        StreamClient left(served.port(), post_json("/v1/completions", completion(R"("stream":true,"max_tokens":4000)")));
+        ASSERT_TRUE(left.wait_for("w5 "));
+        const Exposition metrics = metrics_of(served);
+        EXPECT_EQ(metrics.of("auspex_connections", {{"state", "streaming"}}), 1);
+        EXPECT_EQ(metrics.of("auspex_first_token_seconds_count"), 1);
+        EXPECT_GE(metrics.of("auspex_token_gap_seconds_count"), 4);
+    }
+    ASSERT_TRUE(wait_until([&] { return served.is_idle(); }));
+    std::this_thread::sleep_for(50ms);
+    const Exposition metrics = metrics_of(served);
+    EXPECT_EQ(metrics.of("auspex_generated_tokens_total"), static_cast<double>(served.backend.n_predicted));
+    EXPECT_EQ(metrics.of("auspex_requests_total", {{"result", "cancelled"}, {"endpoint", "/v1/completions"}}), 1);
+    EXPECT_EQ(metrics.of("auspex_requests_running"), 0);
+}
+
+// A sequence that waited and was done with its first round still has waited.
+TEST(ServerMetrics, EveryRequestHasWaited) {
+    ServedStandIn served;
+    served.backend.slots = 1;
+    served.backend.event_us = 3000;
+    std::vector<Client> clients;
+    for (int i = 0; i < 10; ++i) {
+        clients.emplace_back(served.port());
+        clients.back().send(post_json("/v1/completions", completion(R"("max_tokens":1)")));
+    }
+    for (Client& client : clients)
+        EXPECT_EQ(client.read_reply().status, 200);
+    const Exposition metrics = metrics_of(served);
+    EXPECT_EQ(metrics.of("auspex_queue_seconds_count"), 10);
+    EXPECT_GT(metrics.of("auspex_queue_seconds_sum"), 0.003);
+}
+
+} // namespace
+} // namespace auspex::test

@@ -1,0 +1,294 @@
+// The program itself, with the bundled pair on whatever device there is: its answers are those of plain decoding, however
+// they are asked for and whoever else asks.
+#include "program.h"
+
+#include <filesystem>
+#include <fstream>
+
+namespace auspex::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kStory = "Once upon a time there was a curious fox named Ruby.";
+
+// One server for all tests of it.
+class ServeProgram : public testing::Test {
+  protected:
+    static void SetUpTestSuite() {
+        program_ = std::make_unique<Program>(std::vector<std::string>{"serve", "--port", "0", "-c", "512", "--slots", "8", "--chat-template", "llama2"});
+        port_ = program_->port();
+    }
+    static void TearDownTestSuite() { program_.reset(); }
+    void SetUp() override { ASSERT_NE(port_, 0) << program_->shown(); }
+
+    static std::string story(const std::string& members, const std::string& prompt = kStory) {
+        return "{" + members + ",\"prompt\":\"" + prompt + "\"}";
+    }
+    static Json whole(const std::string& path, const std::string& body) {
+        const Reply reply = ask(port_, post_json(path, body));
+        EXPECT_EQ(reply.status, 200) << reply.body;
+        return json_of(reply);
+    }
+    static Events stream(const std::string& path, const std::string& body) {
+        const Reply reply = ask(port_, post_json(path, body));
+        EXPECT_EQ(reply.status, 200) << reply.body;
+        return Events(reply.body);
+    }
+    static std::string text_of(const Json& answer) { return answer["choices"][0]["text"].get<std::string>(); }
+    static double metric(const std::string& sample) {
+        const std::string text = ask(port_, get("/metrics")).body;
+        const size_t at = text.find("\n" + sample + " ");
+        return at == std::string::npos ? -1 : std::stod(text.substr(at + sample.size() + 2));
+    }
+
+    static inline std::unique_ptr<Program> program_;
+    static inline uint16_t port_ = 0;
+};
+
+TEST_F(ServeProgram, SaysWhereItIs) {
+    EXPECT_NE(program_->shown().find("answers as bundled-pair"), std::string::npos) << program_->shown();
+    EXPECT_NE(program_->shown().find("8 answers at once"), std::string::npos);
+    EXPECT_EQ(json_of(ask(port_, get("/v1/models")))["data"][0]["id"], "bundled-pair");
+}
+
+TEST_F(ServeProgram, TextsAreThoseOfPlainDecoding) {
+    Program run({"run", "--chat", "--chat-template", "llama2", "-c", "512", "-p", "Tell me a story.", "-n", "40", "--no-draft", "--json"});
+    ASSERT_EQ(run.exit_code(), 0) << run.shown();
+    const std::string reference = Json::parse(run.shown())["completions"][0]["text"];
+    EXPECT_GT(reference.size(), 40u);
+    for (const char* draft_len : {"0", "3", "\"auto\""}) {
+        const std::string ask_for = R"({"messages":[{"role":"user","content":"Tell me a story."}],"max_tokens":40,"draft_len":)" + std::string(draft_len);
+        const Json answer = whole("/v1/chat/completions", ask_for + "}");
+        EXPECT_EQ(answer["choices"][0]["message"]["content"], reference) << draft_len;
+        EXPECT_EQ(answer["usage"]["completion_tokens"], 40);
+        EXPECT_EQ(answer["choices"][0]["finish_reason"], "length");
+        if (draft_len[0] != '"') {
+            EXPECT_EQ(answer["timings"].contains("draft_n"), draft_len[0] == '3') << answer["timings"];
+        }
+        const Events events = stream("/v1/chat/completions", ask_for + R"(,"stream":true,"auspex":{"origins":true}})");
+        EXPECT_EQ(events.text(), reference) << draft_len;
+        EXPECT_TRUE(events.is_done);
+        if (draft_len[0] != '3') continue;
+        EXPECT_LT(events.data.size(), 35u) << "an event has several tokens";
+        size_t accepted = 0, n = 0, bytes = 0;
+        for (const Json& chunk : events.data)
+            for (const Json& token : chunk.value("auspex", Json::object()).value("tokens", Json::array())) {
+                accepted += token[1] == 1 ? 1 : 0;
+                bytes += token[2].get<size_t>();
+                ++n;
+            }
+        EXPECT_EQ(n, 40u);
+        EXPECT_EQ(bytes, reference.size());
+        EXPECT_EQ(events.data.back()["timings"]["draft_n_accepted"], accepted);
+    }
+    // As a conversation is laid out, so it is read.
+    const std::string layout = json_of(ask(port_, post_json("/apply-template", R"({"messages":[{"role":"user","content":"Tell me a story."}]})")))["prompt"];
+    EXPECT_NE(layout.find("[INST]"), std::string::npos) << layout;
+}
+
+TEST_F(ServeProgram, LogprobsDoNotDependOnDrafts) {
+    const auto logprobs = [&](const std::string& draft_len, bool is_stream) {
+        const std::string members = R"("max_tokens":24,"logprobs":3,"draft_len":)" + draft_len;
+        if (!is_stream) return whole("/v1/completions", story(members))["choices"][0]["logprobs"];
+        Json all;
+        for (const Json& chunk : stream("/v1/completions", story(members + R"(,"stream":true)")).data) {
+            const Json& part = chunk["choices"][0]["logprobs"];
+            for (const auto& [name, values] : part.items())
+                for (const Json& value : values)
+                    all[name].push_back(value);
+        }
+        return all;
+    };
+    const Json plain = logprobs("0", false);
+    EXPECT_EQ(plain["token_logprobs"].size(), 24u);
+    EXPECT_LT(plain["token_logprobs"][0].get<double>(), 0);
+    EXPECT_EQ(logprobs("3", false).dump(), plain.dump()); // every digit
+    EXPECT_EQ(logprobs("3", true).dump(), plain.dump());
+}
+
+TEST_F(ServeProgram, TheStopThatIsCompleteFirstWins) {
+    const std::string text = text_of(whole("/v1/completions", story(R"("max_tokens":48,"draft_len":0)")));
+    ASSERT_GT(text.size(), 60u);
+    // Of texts that overlap: the one that begins later ends first.
+    const size_t at = text.find(' ', 40);
+    ASSERT_NE(at, std::string::npos);
+    const std::string longer = text.substr(at, 6), inner = text.substr(at + 2, 2), begin = text.substr(at + 1, 4);
+    const size_t cut = text.find(inner); // the others have it inside
+    ASSERT_EQ(text.find(begin) + 1, cut);
+    const Json stops = {longer, inner, begin};
+    for (const char* draft_len : {"0", "2", "5"})
+        for (const bool is_stream : {false, true}) {
+            const std::string members = R"("max_tokens":48,"draft_len":)" + std::string(draft_len) + ",\"stop\":" + stops.dump();
+            if (is_stream) {
+                const Events events = stream("/v1/completions", story(members + R"(,"stream":true)"));
+                EXPECT_EQ(events.text(), text.substr(0, cut)) << draft_len;
+                EXPECT_EQ(events.data.back()["choices"][0]["finish_reason"], "stop");
+            } else {
+                const Json answer = whole("/v1/completions", story(members));
+                EXPECT_EQ(text_of(answer), text.substr(0, cut)) << draft_len << stops;
+                EXPECT_EQ(answer["choices"][0]["finish_reason"], "stop");
+            }
+        }
+}
+
+TEST_F(ServeProgram, WhatWasReadOnceIsInTheCache) {
+    std::string prompt;
+    for (int i = 0; i < 12; ++i)
+        prompt += "The hen and the cow went to the old mill by the river. ";
+    const Json first = whole("/v1/completions", story(R"("max_tokens":2)", prompt)), second = whole("/v1/completions", story(R"("max_tokens":2)", prompt));
+    EXPECT_EQ(first["usage"]["prompt_tokens_details"]["cached_tokens"], 0);
+    EXPECT_GT(second["usage"]["prompt_tokens_details"]["cached_tokens"], 64);
+    EXPECT_EQ(text_of(first), text_of(second));
+    EXPECT_EQ(second["timings"]["cache_n"], second["usage"]["prompt_tokens_details"]["cached_tokens"]);
+}
+
+TEST_F(ServeProgram, ManyGetWhatEachWouldGetAlone) {
+    std::vector<std::string> bodies, alone;
+    const std::vector<std::string> prompts = {"One day a hen", "The fox named Ruby", "Tom had a red ball", "A big tree", "In the sea", "Lily liked", "Once there was a dog", "The sun"};
+    for (size_t i = 0; i < prompts.size(); ++i) {
+        bodies.push_back(story(R"("max_tokens":24,"seed":7,"acceptance":"coupled","temperature":)" + std::string(i % 2 ? "0.8" : "0") + (i % 3 ? "" : R"(,"draft_len":3)"), prompts[i]));
+        alone.push_back(text_of(whole("/v1/completions", bodies.back())));
+    }
+    std::vector<std::unique_ptr<Client>> clients;
+    for (const std::string& body : bodies) {
+        clients.push_back(std::make_unique<Client>(port_));
+        clients.back()->send(post_json("/v1/completions", body));
+    }
+    for (size_t i = 0; i < clients.size(); ++i)
+        EXPECT_EQ(text_of(json_of(clients[i]->read_reply())), alone[i]) << i;
+}
+
+TEST_F(ServeProgram, ChoicesHaveSeedsOfTheirOwn) {
+    const std::string members = R"("max_tokens":12,"acceptance":"coupled","temperature":1,"n":3,"seed":40)";
+    const Json several = whole("/v1/completions", story(members));
+    for (int i = 0; i < 3; ++i)
+        EXPECT_EQ(several["choices"][i]["text"], text_of(whole("/v1/completions", story(R"("max_tokens":12,"acceptance":"coupled","temperature":1,"seed":)" + std::to_string(40 + i))))) << i;
+    const Events events = stream("/v1/completions", story(members + R"(,"stream":true,"stream_options":{"include_usage":true})"));
+    for (size_t i = 0; i < 3; ++i)
+        EXPECT_EQ(events.text(i), several["choices"][i]["text"]);
+    EXPECT_EQ(events.data.back()["usage"]["completion_tokens"], several["usage"]["completion_tokens"]);
+    EXPECT_EQ(events.data.back()["usage"]["prompt_tokens"], several["usage"]["prompt_tokens"]);
+}
+
+TEST_F(ServeProgram, WrongRequestsAreRefusedByName) {
+    EXPECT_EQ(refusal_of(ask(port_, post_json("/v1/completions", story(R"("max_tokens":513)")))), "400 max_tokens -");
+    std::string ids;
+    for (int i = 0; i < 512; ++i)
+        ids += (i ? ",5" : "5");
+    EXPECT_EQ(refusal_of(ask(port_, post_json("/v1/completions", "{\"prompt\":[" + ids + "]}"))), "400 prompt context_length_exceeded");
+    EXPECT_EQ(refusal_of(ask(port_, post_json("/v1/completions", R"({"prompt":[[]]})"))), "400 prompt[0] -");
+    EXPECT_EQ(refusal_of(ask(port_, post_json("/v1/completions", story(R"("n":9)")))), "400 n -");
+    EXPECT_EQ(refusal_of(ask(port_, post_json("/v1/chat/completions", R"({"messages":[{"role":"assistant","content":"a"},{"role":"system","content":"b"}]})"))).substr(0, 12), "400 messages");
+    for (const char* text : {"", "a\\u0000b", "\\uffff \\ud83d\\ude00", "</s><s>"})
+        EXPECT_EQ(ask(port_, post_json("/tokenize", "{\"content\":\"" + std::string(text) + "\"}")).status, 200) << text;
+    EXPECT_EQ(ask(port_, post_json("/v1/completions", story(R"("max_tokens":1)", "a\\u0000b"))).status, 200);
+    const Json ids_of_text = json_of(ask(port_, post_json("/tokenize", R"({"content":"A fox. \ud83e\udd8a"})")))["tokens"];
+    EXPECT_EQ(json_of(ask(port_, post_json("/detokenize", Json{{"tokens", ids_of_text}}.dump())))["content"], "A fox. \xf0\x9f\xa6\x8a");
+}
+
+TEST_F(ServeProgram, WhoLeavesLeavesNothingBehind) {
+    const std::string before = text_of(whole("/v1/completions", story(R"("max_tokens":16)")));
+    for (int i = 0; i < 12; ++i) {
+        StreamClient left(port_, post_json("/v1/completions", story(std::string(i % 2 ? R"("stream":true,)" : "") + R"("temperature":2,"ignore_eos":true,"max_tokens":400)")));
+        if (i % 4 == 1) {
+            EXPECT_TRUE(left.wait_for("data: "));
+        }
+    }
+    EXPECT_TRUE(wait_until([&] { return metric("auspex_requests_running") == 0 && metric("auspex_requests_waiting") == 0; }));
+    EXPECT_EQ(text_of(whole("/v1/completions", story(R"("max_tokens":16)"))), before);
+}
+
+TEST_F(ServeProgram, FiguresAgree) {
+    EXPECT_TRUE(wait_until([&] { return metric("auspex_requests_running") == 0; }));
+    std::this_thread::sleep_for(100ms);
+    const std::string text = ask(port_, get("/metrics")).body;
+    double positions = 0;
+    for (int i = 0; i < 15; ++i)
+        positions += metric("auspex_accepted_tokens_per_position_total{position=\"" + std::to_string(i) + "\"}");
+    EXPECT_EQ(positions, metric("auspex_accepted_tokens_total"));
+    EXPECT_LE(positions, metric("auspex_draft_tokens_total"));
+    EXPECT_GT(positions, 0);
+    EXPECT_GE(metric("auspex_generated_tokens_total"), positions);
+}
+
+// The last: it ends the server.
+TEST_F(ServeProgram, ZIsEndedByASignalAndFinishesFirst) {
+    StreamClient running(port_, post_json("/v1/completions", story(R"("stream":true,"max_tokens":60,"temperature":1,"ignore_eos":true)")));
+    ASSERT_TRUE(running.wait_for("data: "));
+    Client asks(port_);
+    program_->signal(SIGTERM);
+    EXPECT_TRUE(wait_until([&] { return asks.ask(get("/health")).status != 200; }));
+    const Events events(running.client.read_reply().body);
+    EXPECT_TRUE(events.is_done);
+    EXPECT_EQ(events.data.back()["timings"]["predicted_n"], 60);
+    EXPECT_EQ(program_->exit_code(), 0) << program_->shown();
+}
+
+// ---- other ways to start
+// -----------------------------------------------------------------------------------------------
+
+TEST(ServeStart, SocketsAndKeyFiles) {
+    const fs::path folder = fs::path(testing::TempDir()) / ("auspex_serve_" + std::to_string(::getpid()));
+    fs::create_directories(folder);
+    const std::string socket = (folder / "s").string(), keys = (folder / "keys").string();
+    std::ofstream(keys) << "# who may ask\n\n  \nalpha\t\r\nbeta \n";
+    Program program({"serve", "--unix", socket, "--api-key-file", keys, "--slots", "1", "-c", "64", "--no-page"});
+    ASSERT_TRUE(program.wait_for(" answers as ")) << program.shown();
+    EXPECT_EQ(fs::status(socket).permissions() & fs::perms::mask, fs::perms::owner_read | fs::perms::owner_write);
+    const auto asked = [&](const std::string& request) { return Client(socket).ask(request); };
+    EXPECT_EQ(asked(get("/v1/models")).status, 401);
+    EXPECT_EQ(asked(get("/v1/models", "x-api-key: # who may ask\r\n")).status, 401);
+    for (const char* key : {"alpha", "beta"})
+        EXPECT_EQ(asked(get("/v1/models", "Authorization: Bearer " + std::string(key) + "\r\n")).status, 200) << key;
+    EXPECT_EQ(program.shown().find("alpha"), std::string::npos) << "keys are not shown";
+    Program second({"serve", "--unix", socket, "--slots", "1", "-c", "64"});
+    EXPECT_EQ(second.exit_code(), cli::kExitUsage) << second.shown();
+    program.signal(SIGINT);
+    EXPECT_EQ(program.exit_code(), 0);
+    EXPECT_FALSE(fs::exists(socket));
+    fs::remove_all(folder);
+}
+
+TEST(ServeStart, WrongFlagsAndTakenPorts) {
+    const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    ASSERT_EQ(::bind(listener, reinterpret_cast<sockaddr*>(&address), size), 0);
+    ASSERT_EQ(::listen(listener, 1), 0);
+    ::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size);
+    const std::string taken = std::to_string(ntohs(address.sin_port));
+    const std::vector<std::tuple<std::vector<std::string>, int, std::string>> wrong = {
+        {{"--port", taken}, cli::kExitUsage, taken},
+        {{"--host", "256.1.1.1"}, cli::kExitUsage, "256.1.1.1"},
+        {{"--port", "65536"}, cli::kExitUsage, "--port"},
+        {{"--port", "x"}, cli::kExitUsage, "--port"},
+        {{"--slots", "0"}, cli::kExitUsage, "--slots"},
+        {{"--queue", "-1"}, cli::kExitUsage, "--queue"},
+        {{"--overload-status", "500"}, cli::kExitUsage, "--overload-status"},
+        {{"--drain", "soon"}, cli::kExitUsage, "--drain"},
+        {{"--api-key", ""}, cli::kExitUsage, "--api-key"},
+        {{"--api-key-file", "/nowhere/keys"}, cli::kExitFile, "/nowhere/keys"},
+        {{"--api-key-file", "/dev/null"}, cli::kExitFile, "/dev/null"},
+        {{"--cors-origin", "example.org"}, cli::kExitUsage, "--cors-origin"},
+        {{"--cors-origin", "https://example.org/"}, cli::kExitUsage, "--cors-origin"},
+        {{"--unix", "/nowhere/socket"}, cli::kExitUsage, "/nowhere/socket"},
+        {{"--unix", std::string(200, 'x')}, cli::kExitUsage, "xxx"},
+        {{"--default-temp", "6"}, cli::kExitUsage, "--default-temp"},
+        {{"-m", "/nowhere/model", "--port", "0"}, cli::kExitFile, "/nowhere/model"},
+        {{"--nothing"}, cli::kExitUsage, "--nothing"}};
+    for (const auto& [flags, exit_code, named] : wrong) {
+        std::vector<std::string> arguments = {"serve"};
+        arguments.insert(arguments.end(), flags.begin(), flags.end());
+        Program program(arguments);
+        EXPECT_EQ(program.exit_code(), exit_code) << flags[0] << program.shown();
+        EXPECT_NE(program.shown().find(named), std::string::npos) << program.shown();
+        EXPECT_EQ(std::count(program.shown().begin(), program.shown().end(), '\n'), 1) << program.shown();
+    }
+    ::close(listener);
+}
+
+} // namespace
+} // namespace auspex::test
