@@ -60,7 +60,7 @@ async def complete(port, **fields):
 async def metrics_part(server):
     if not shutil.which("promtool"):
         raise Skipped("promtool is not installed (apt-get install prometheus)")
-    await asyncio.gather(*(complete(server.port, n=1 + i % 3, seed=i, temperature=i % 2, stream=i % 2 == 1) for i in range(16)))
+    await asyncio.gather(*(complete(server.port, n=1 + i % 3, seed=i, temperature=i % 2, stream=i % 2 == 1, draft_len=i % 4) for i in range(16)))
     assert (await http_client.ask(server.port, "POST", "/v1/completions", {"prompt": 5})).status == 400
     await wait_quiet(server.port)
     text = (await http_client.ask(server.port, "GET", "/metrics")).body
@@ -68,7 +68,7 @@ async def metrics_part(server):
     assert done.returncode == 0 and not done.stdout + done.stderr, (done.returncode, done.stdout + done.stderr)
     values = await metrics(server.port)
     accepted, drafted = total(values, "auspex_accepted_tokens_total"), total(values, "auspex_draft_tokens_total")
-    assert accepted == total(values, "auspex_accepted_tokens_per_position_total") and accepted <= drafted
+    assert drafted > 0 and accepted == total(values, "auspex_accepted_tokens_per_position_total") and accepted <= drafted
     assert total(values, "auspex_prefix_hit_tokens_total") <= total(values, "auspex_prefix_lookup_tokens_total")
     assert values["auspex_first_token_seconds_count"] == 16, values["auspex_first_token_seconds_count"]
     sequences = sum(1 + i % 3 for i in range(16))

@@ -102,7 +102,8 @@ class Load:
             if self.is_over:
                 break
             is_stream = (number + i) % 2 == 0
-            body = {"prompt": f"{number}.{i}: Once upon a time in {PLACES[i % len(PLACES)]}", "max_tokens": 24, "ignore_eos": True, "stream": is_stream}
+            body = {"prompt": f"{number}.{i}: Once upon a time in {PLACES[i % len(PLACES)]}", "max_tokens": 100 if is_stream else 24,
+                    "ignore_eos": True, "stream": is_stream}
             begun, self.n = time.monotonic(), self.n + 1
             seen = []
             try:
