@@ -28,10 +28,16 @@ uint32_t PromptRows::end_of_path(uint32_t row) const {
 
 namespace {
 
-// Where the first of the stop texts begins in `text`; npos: none is there.
+// Where the stop text begins that is the first to be complete, so that how a text is cut into tokens makes no difference; of several that end
+// together the longest. npos: none is there.
 size_t find_stop(const std::string& text, const std::vector<std::string>& stops) {
-    size_t first = std::string::npos;
-    for (const std::string& stop : stops) first = std::min(first, text.find(stop));
+    size_t first = std::string::npos, first_end = std::string::npos;
+    for (const std::string& stop : stops) {
+        const size_t at = text.find(stop);
+        if (at == std::string::npos || std::pair(at + stop.size(), at) >= std::pair(first_end, first)) continue;
+        first = at;
+        first_end = at + stop.size();
+    }
     return first;
 }
 

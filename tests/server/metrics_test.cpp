@@ -118,6 +118,7 @@ Exposition metrics_of(ServedStandIn& served) {
 
 TEST(ServerMetrics, AServerThatHasDoneNothing) {
     ServedStandIn served;
+    ASSERT_TRUE(wait_until([&] { return served.server.engine().snapshot()->load.target_pages > 0; }));
     const Exposition metrics = metrics_of(served);
     EXPECT_EQ(metrics.of("auspex_up"), 1);
     for (const char* name : {"auspex_requests_running", "auspex_requests_waiting", "auspex_generated_tokens_total", "auspex_first_token_seconds_count", "auspex_accepted_tokens_per_position_total"})

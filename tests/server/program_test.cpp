@@ -110,10 +110,10 @@ TEST_F(ServeProgram, LogprobsDoNotDependOnDrafts) {
 TEST_F(ServeProgram, TheStopThatIsCompleteFirstWins) {
     const std::string text = text_of(whole("/v1/completions", story(R"("max_tokens":48,"draft_len":0)")));
     ASSERT_GT(text.size(), 60u);
-    // Of texts that overlap: the one that begins later ends first.
+    // Of texts that overlap: the one that begins later ends first, a token before the others.
     const size_t at = text.find(' ', 40);
     ASSERT_NE(at, std::string::npos);
-    const std::string longer = text.substr(at, 6), inner = text.substr(at + 2, 2), begin = text.substr(at + 1, 4);
+    const std::string longer = text.substr(at, 16), inner = text.substr(at + 2, 2), begin = text.substr(at + 1, 14);
     const size_t cut = text.find(inner); // the others have it inside
     ASSERT_EQ(text.find(begin) + 1, cut);
     const Json stops = {longer, inner, begin};

@@ -382,7 +382,7 @@ typedef struct auspex_sequence_desc {
     uint32_t top_k;                /* only the k most probable; ties by lowest id; 0 (default): off */
     float top_p;                   /* the fewest most probable whose sum reaches top_p of what is left; always at least one; 1 (default): off */
     float min_p;                   /* those at least min_p times as probable as the most probable; 0 (default): off */
-    const char* const* stop_texts; /* UTF-8, each ends the answer before it; need a tokenizer */
+    const char* const* stop_texts; /* UTF-8, each ends the answer before it, the one that is complete first; need a tokenizer */
     size_t stop_text_count;
     auspex_draft_callback host_drafter; /* for AUSPEX_DRAFTER_HOST, NULL otherwise */
     void* host_drafter_user_data;
