@@ -89,6 +89,7 @@ double RoundPlanner::replay_ms(TurnKind kind, uint32_t n_rows) const {
 void RoundPlanner::observe_replay(const Turn& turn) {
     const TurnKind kind = turn.key.kind;
     if (kind == TurnKind::prompt_catch_up || kind == TurnKind::answer_catch_up) costs_.observe_catch_up(turn.key.rows, turn.replay_ms, turn.recording_ms);
+    if (kind == TurnKind::prefill && turn.replay_ms >= 0) costs_.observe_prompt(turn.key.rows, turn.replay_ms);
     if ((kind == TurnKind::prefill || kind == TurnKind::prompt_catch_up) && turn.replay_ms >= 0) paces_[kind].observe(turn.key.rows, turn.replay_ms);
 }
 

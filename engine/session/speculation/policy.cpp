@@ -15,8 +15,10 @@
 //     probe now and then. Proposals that a search finds need no probe: in every round the first one is compared with the token that
 //     came. What single ones would have won since the last wrong one is added to the account, for proposals, up to 1.5 tokens.
 //  5. account: rows that the draft model's cache lacks cost a catch-up. The account pays it until the pair's long run, or this
-//     text, is known well; from then on it is an investment, written off over the tokens that it serves. Where drafts had to wait
-//     for their shaders (7), the first one is no charge either, as long as it is small beside the tokens to come.
+//     text, is known well; from then on it is an investment, written off over the tokens that it serves. Before any draft of the
+//     pair was read, and where drafts had to wait for their shaders (7), it is no charge either, as long as it is small beside the
+//     tokens to come: so a pair is tried in the first text that is long enough, and where it failed not for nothing again. How
+//     small it is the target told, which has read the same prompt: bytes and stages err by several times.
 //  6. Nothing is drafted before the cost model is calibrated: by two plain rounds, or more of any kind, or stored costs. best_shape: two
 //     plain rounds among every 64 or more that draft keep it fresh.
 //  7. Only rounds that are ready are chosen; others wait for their shaders. The account pays for recording a shape in its first two
@@ -53,6 +55,9 @@ double SpeculationPolicy::catch_up_loss(const SpeculatingSequence& sequence, dou
     const SequenceSpeculation& state = *sequence.state;
     if (!sequence.choice.catch_up || state.catching_up) return 0;
     const bool is_trusted = !is_probe && (long_run_.is_known(DraftClass::model) || state.estimator.evidence(DraftClass::model) >= kKnownDrafts);
+    const double as_prompt_ms = costs_.prompt_catch_up_ms(sequence.lag_rows);
+    const bool is_first = long_run_.counts(DraftClass::model).tested == 0 && as_prompt_ms >= 0; // no draft of the pair was ever read
+    if (is_first && catch_up_charge(as_prompt_ms / token_ms, false, true, sequence.tokens_left) == 0) return 0;
     return catch_up_charge(costs_.catch_up_ms(sequence.lag_rows) / token_ms, is_trusted, state.is_late, sequence.tokens_left);
 }
 
