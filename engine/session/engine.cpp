@@ -222,7 +222,8 @@ Result<MemoryPlan> Engine::build(const EngineDesc& desc, const OpenedModels& mod
                              .draft_stages = draft_ ? stages_per_layer(tuning()) * draft_->config().n_layers : 0,
                              .is_cpu = device_->caps.type == VK_PHYSICAL_DEVICE_TYPE_CPU,
                              .target_text_bytes = KvCache::bytes_per_token(target_->cache().shape()),
-                             .draft_text_bytes = draft_ ? KvCache::bytes_per_token(draft_->cache().shape()) : 0};
+                             .draft_text_bytes = draft_ ? KvCache::bytes_per_token(draft_->cache().shape()) : 0,
+                             .prompt_part = draft_ ? static_cast<double>(draft_->config().n_parameters()) / static_cast<double>(target.n_parameters()) : 1};
     planner_ = std::make_unique<RoundPlanner>(prior, max_draft_len_, draft_context);
     slots_ = std::make_unique<Slots>(round_models, Slots::Limits{max_sequences_, max_context_, max_draft_len_, max_commands, end_ids_});
     if (desc.prefix_cache) beginnings_ = std::make_unique<Beginnings>(round_models, *slots_, tuning().prompt_by_rows);

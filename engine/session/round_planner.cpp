@@ -31,7 +31,7 @@ void RoundPlanner::plan(std::span<const Entry> entries, uint32_t batch, const Sp
     for (const Entry& entry : entries) {
         LiveSequence& sequence = *entry.sequence;
         const SequenceRequest& request = sequence.request;
-        if (!sequence.speculation) sequence.speculation.emplace(long_run_);
+        if (!sequence.speculation) sequence.speculation.emplace(is_simulated(request) ? coins_ : long_run_);
         transforms |= request.sampling.edits_logits() || request.sampling.truncates();
         const bool is_fixed = !is_chosen_freely(request);
         // A fixed draft_len promises its seed's text again, so the round before may not count although it was read in time.
@@ -53,9 +53,8 @@ void RoundPlanner::plan(std::span<const Entry> entries, uint32_t batch, const Sp
                          .choice = {}});
     }
     costs_.set_text_len(mean_of(entries, [](const Entry& entry) { return entry.sequence->target_len; }));
-    const double savings = long_run_.savings;
-    policy_.decide(group, batch, transforms, is_ready);
-    if (std::any_of(entries.begin(), entries.end(), [](const Entry& entry) { return is_simulated(entry.sequence->request); })) long_run_.savings = savings;
+    const bool by_coins = std::any_of(entries.begin(), entries.end(), [](const Entry& entry) { return is_simulated(entry.sequence->request); });
+    (by_coins ? coin_policy_ : policy_).decide(group, batch, transforms, is_ready);
     for (size_t i = 0; i < entries.size(); ++i) {
         LiveSequence& sequence = *entries[i].sequence;
         sequence.choice = group[i].choice;
@@ -90,14 +89,14 @@ double RoundPlanner::replay_ms(TurnKind kind, uint32_t n_rows) const {
 void RoundPlanner::observe_replay(const Turn& turn) {
     const TurnKind kind = turn.key.kind;
     if (kind == TurnKind::prompt_catch_up || kind == TurnKind::answer_catch_up) costs_.observe_catch_up(turn.key.rows, turn.replay_ms, turn.recording_ms);
+    if (kind == TurnKind::prefill && turn.replay_ms >= 0) costs_.observe_prompt(turn.key.rows, turn.replay_ms);
     if ((kind == TurnKind::prefill || kind == TurnKind::prompt_catch_up) && turn.replay_ms >= 0) paces_[kind].observe(turn.key.rows, turn.replay_ms);
 }
 
 void RoundPlanner::observe_outcome(LiveSequence& sequence, const DraftChoice& choice, const Outcome& outcome) {
     if (!sequence.speculation || sequence.stop != StopReason::none) return; // a stop may have cut the round short
-    const LongRun before = long_run_;
-    policy_.observe(*sequence.speculation, choice, outcome.draft_len, outcome.accepted_len, outcome.foretold);
-    if (is_simulated(sequence.request)) long_run_ = before; // a coin says nothing of the pair
+    SpeculationPolicy& policy = is_simulated(sequence.request) ? coin_policy_ : policy_;
+    policy.observe(*sequence.speculation, choice, outcome.draft_len, outcome.accepted_len, outcome.foretold);
 }
 
 RoundPlanner::Report RoundPlanner::report(const LiveSequence& sequence) const {

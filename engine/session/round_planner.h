@@ -14,7 +14,7 @@ class RoundPlanner {
   public:
     // draft_context: rows that the draft model can hold of a sequence; 0: there is none.
     RoundPlanner(const CostPrior& prior, uint32_t max_draft_len, uint32_t draft_context)
-        : costs_(prior), policy_(costs_, long_run_, max_draft_len), max_draft_len_(max_draft_len), draft_context_(draft_context) {}
+        : costs_(prior), policy_(costs_, long_run_, max_draft_len), coin_policy_(costs_, coins_, max_draft_len), max_draft_len_(max_draft_len), draft_context_(draft_context) {}
     RoundPlanner(const RoundPlanner&) = delete; // the policy holds on to its neighbours
 
     // A sequence of the next round, and the rows that its draft cache would have to be given before the model can draft.
@@ -48,14 +48,15 @@ class RoundPlanner {
     Report report(const LiveSequence& sequence) const;
     const CostModel& costs() const { return costs_; }
     const LongRun& long_run() const { return long_run_; }
+    const LongRun& coins() const { return coins_; }
 
     void load(const SpeculationStore& store, const SpeculationKey& key, const Logger& log) { store.load(key, costs_, long_run_, log); }
     void save(const SpeculationStore& store, const SpeculationKey& key, const Logger& log) const { store.save(key, costs_, long_run_, log); }
 
   private:
     CostModel costs_;
-    LongRun long_run_;
-    SpeculationPolicy policy_;
+    LongRun long_run_, coins_; // coins_: what simulated acceptance did, which says nothing of the pair
+    SpeculationPolicy policy_, coin_policy_;
     std::map<TurnKind, ReplayPace> paces_; // of those by the prompt kernels
     uint32_t max_draft_len_;
     uint32_t draft_context_;

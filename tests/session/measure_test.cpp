@@ -187,6 +187,7 @@ TEST(SimulatedAcceptance, ends_at_all_and_nothing) {
     EXPECT_EQ(all.rounds, 2u * 100 / 5);
     EXPECT_EQ(all.draft_n_accepted, 2u * 100 / 5 * 4);
     EXPECT_EQ(engine->planner().long_run().counts(DraftClass::model).tested, 0) << "coins are not remembered as the pair's";
+    EXPECT_GT(engine->planner().coins().counts(DraftClass::model).tested, 100) << "but auto learns what they do";
     run_job(*engine, {.prompt = {1, 2}, .max_tokens = 20, .draft_len = 4});
     EXPECT_GT(engine->planner().long_run().counts(DraftClass::model).tested, 0);
 }

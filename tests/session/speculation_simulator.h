@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <functional>
+#include <map>
 #include <optional>
 #include <random>
 #include <set>
@@ -17,7 +18,10 @@ namespace auspex::simulated {
 struct Device {
     std::string name;
     double target_ms = 50, c = 0.2; // passes of one row
-    double row = 0.02;              // v(n) = 1 + row * (n - 1), per tile of 16
+    double row = 0.02;              // v(n) = 1 + row * (n - 1), per tile of 16,
+    std::map<uint32_t, double> measured_v = {}; // or between such figures
+    std::map<uint32_t, double> measured_catch_up_ms = {}; // by rows; none: as draft passes of so many
+    std::function<double(uint32_t rows)> prompt_ms = {}; // of the target; none: nobody times prompts
     double accept_ms = 0.3, overhead_ms = 0.5;
     double noise = 0.03;            // standard deviation of a time's logarithm
     double hiccup = 0;              // probability of a round that takes 5 times as long
@@ -27,6 +31,7 @@ struct Device {
     bool has_timestamps = true;
 
     double v(uint32_t rows) const {
+        if (!measured_v.empty()) return between(measured_v, rows);
         const auto tile = [&](uint32_t n) { return n == 0 ? 0.0 : 1 + row * (n - 1); };
         return (rows / 16) * tile(16) + tile(rows % 16);
     }
@@ -37,7 +42,15 @@ struct Device {
     double round_ms(const RoundShape& shape) const {
         return draft_ms(shape) + target_ms * v(shape.rows()) + accept_ms + overhead_ms;
     }
-    double catch_up_ms(uint32_t rows) const { return target_ms * c * v(rows); }
+    double catch_up_ms(uint32_t rows) const { return measured_catch_up_ms.empty() ? target_ms * c * v(rows) : between(measured_catch_up_ms, rows); }
+
+    static double between(const std::map<uint32_t, double>& figures, uint32_t rows) {
+        const auto above = figures.lower_bound(rows);
+        if (above == figures.end()) return figures.rbegin()->second * rows / figures.rbegin()->first;
+        if (above == figures.begin() || above->first == rows) return above->second;
+        const auto below = std::prev(above);
+        return below->second + (above->second - below->second) * (rows - below->first) / (above->first - below->first);
+    }
 };
 
 struct Text {
@@ -62,6 +75,7 @@ struct Setting {
     bool model = true, proposals = false;
     bool is_searched = true; // proposals are found in the text, where they are seen in rounds without them, too
     std::optional<uint32_t> fixed = {}; // draft_len; none: auto
+    bool shares_cache = false;          // with the target, as a self-draft does: it never lags
     std::function<bool(uint32_t at, bool model, uint32_t draft_len)> is_ready = {}; // none: every round is
 };
 
@@ -92,11 +106,12 @@ class Machine {
         };
         std::optional<Flight> unread;
         uint32_t known_at = 0; // as of the last round read
+        if (device_.prompt_ms) engine.costs.observe_prompt(text.prompt, device_.prompt_ms(text.prompt));
         while (at < n_tokens) {
             const uint32_t have = text.prompt + known_at, lag = have - std::min(have, draft_rows);
             SpeculatingSequence one{.state = &state, .may_use_model = setting.model, .may_use_proposals = setting.proposals,
                                     .is_fixed = setting.fixed.has_value(), .fixed_draft_len = setting.fixed.value_or(0),
-                                    .lag_rows = lag > 2 ? lag : 0, .match_len = text.match(known_at), .is_searched = setting.is_searched,
+                                    .lag_rows = lag > 2 && !setting.shares_cache ? lag : 0, .match_len = text.match(known_at), .is_searched = setting.is_searched,
                                     .tokens_left = n_tokens - at};
             const RoundPlan plan = engine.policy.decide({&one, 1}, 1, false, [&](bool model, uint32_t draft_len) {
                 return !setting.is_ready || setting.is_ready(at, model, draft_len);
@@ -209,6 +224,19 @@ inline std::vector<Bed> beds() {
     noisy.noise = 0.1;
     noisy.hiccup = 0.01;
     return all;
+}
+
+// Llama-3.2-3B in bf16 and 1B in q4_0 on an H100, measured: a fast device, on which reading a prompt again takes as long as several tokens.
+inline Bed h100() {
+    Bed bed = {{}, {.target_bytes = 6'425'000'000, .draft_bytes = 695'000'000, .target_stages = 143, .draft_stages = 83, .is_cpu = false}};
+    bed.device.name = "H100, 3B bf16 and 1B q4_0";
+    bed.device.target_ms = 3, bed.device.c = 0.33, bed.device.accept_ms = 0.02, bed.device.overhead_ms = 0.05, bed.device.noise = 0.01;
+    bed.device.recording_ms = 0.7;
+    bed.device.measured_v = {{1, 1}, {2, 1.1}, {3, 1.28}, {4, 1.3}, {5, 1.56}, {8, 1.75}, {16, 2.9}};
+    bed.prior.prompt_part = 0.38;
+    bed.device.prompt_ms = [](uint32_t rows) { return 8 + 0.065 * rows; };
+    bed.device.measured_catch_up_ms = {{1, 3.3}, {16, 3.3}, {512, 16.7}};
+    return bed;
 }
 
 inline Text text_of(double alpha, uint32_t prompt = 10) {

@@ -240,6 +240,72 @@ TEST(Speculation, AnUnknownPairGetsPastItsFirstDrafts) {
     EXPECT_EQ(n_drafting, kSeeds);
 }
 
+double best_speed(const Device& device, double alpha) {
+    double best = 1; // by the device's true costs
+    for (uint32_t draft_len = 1; draft_len <= 8; ++draft_len)
+        best = std::max(best, expected_tokens(alpha, draft_len) * device.round_ms({}) / device.round_ms({.model = true, .draft_len = draft_len}));
+    return best;
+}
+
+// Of the first texts of a pair, one after the other.
+std::vector<double> first_texts(const Bed& bed, double alpha, uint32_t prompt, uint32_t n_tokens, bool costs_are_known) {
+    constexpr uint64_t kMany = 24;
+    std::vector<double> times(8);
+    for (uint64_t seed = 1; seed <= kMany; ++seed) {
+        Engine engine(bed.prior);
+        Machine machine(bed.device, seed);
+        for (const uint32_t fixed : {0u, 2u, 3u, 4u})
+            if (costs_are_known) machine.decode(engine, text_of(alpha, prompt), n_tokens, {.fixed = fixed});
+        engine.long_run = {};
+        for (double& time : times) time += 1 / machine.decode(engine, text_of(alpha, prompt), n_tokens, {}).speed() / kMany;
+    }
+    for (double& time : times) time = 1 / time;
+    return times;
+}
+
+// Reading the prompt again takes as long as one token or five, and the first texts tell whether that is worth it.
+TEST(Speculation, AFastDeviceTriesAnUnknownPairInItsFirstText) {
+    const Bed bed = h100();
+    for (const bool costs_are_known : {false, true})
+        for (const auto& [prompt, n_tokens] : {std::pair{16u, 64u}, {16u, 256u}, {512u, 64u}, {512u, 256u}})
+            for (const double alpha : {0.3, 0.5, 0.7, 0.8, 0.9}) {
+                const std::vector<double> speeds = first_texts(bed, alpha, prompt, n_tokens, costs_are_known);
+                const double mean = std::accumulate(speeds.begin(), speeds.end(), 0.0) / 8, best = best_speed(bed.device, alpha);
+                std::printf("  %s, prompt of %3u, %3u tokens, alpha %.1f: best K %.2f, first texts", costs_are_known ? "costs known" : "new", prompt, n_tokens, alpha, best);
+                for (const double speed : speeds) std::printf(" %.3f", speed);
+                std::printf("\n");
+                SCOPED_TRACE(std::to_string(alpha) + ", prompt " + std::to_string(prompt) + ", tokens " + std::to_string(n_tokens));
+                EXPECT_GE(speeds[0], 0.94);
+                EXPECT_GE(mean, 0.97);
+                const bool is_long_enough = prompt == 16 || n_tokens == 256;
+                if (!is_long_enough || alpha < 0.8) continue;
+                EXPECT_GE(*std::min_element(speeds.begin(), speeds.end()), 1.1);
+                EXPECT_GE(speeds[7], (n_tokens == 64 ? 0.86 : 0.9) * best); // the best K reads no prompt
+            }
+}
+
+// A self-draft reads nothing again, but its passes are dear: what it may win is little, and it never loses more.
+TEST(Speculation, ADearSelfDraftOnAFastDeviceIsNeverSlower) {
+    Bed bed = h100();
+    bed.prior.draft_bytes = 1'807'000'000, bed.prior.draft_stages = 143;
+    bed.device.c = 0.6;
+    for (const double alpha : {0.3, 0.8, 0.95}) {
+        double first = 0, last = 0;
+        for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+            Engine engine(bed.prior);
+            Machine machine(bed.device, seed);
+            for (int i = 0; i < 8; ++i) {
+                const double one = machine.decode(engine, text_of(alpha, 16), 64, {.shares_cache = true}).speed() / kSeeds;
+                if (i == 0) first += one;
+                if (i == 7) last += one;
+            }
+        }
+        std::printf("  self-draft, c 0.6, alpha %.2f: best K %.2f, the first text %.3f, the eighth %.3f\n", alpha, best_speed(bed.device, alpha), first, last);
+        EXPECT_GE(first, 0.96);
+        EXPECT_GE(last, std::max(0.97, 0.9 * best_speed(bed.device, alpha)));
+    }
+}
+
 // Where bytes and stages and all that was measured agree, what a first draft takes is never paid.
 TEST(Speculation, DraftsAsDearAsTheTargetAreNeverTried) {
     Bed bed = {{}, prior_of(4, 1, true)};

@@ -17,7 +17,7 @@ constexpr double kRecentKeepDrafts = 0.985, kRecentKeepRounds = 0.97;
 constexpr double kPriorDrafts = 2;        // weight of the long run in a sequence's estimate, in drafts
 constexpr double kLongRunPriorDrafts = 6; // weight of the guesses below in the long run
 constexpr double kRecentPriorDrafts = 6;  // weight of all texts beside the last ones
-constexpr double kKnownDrafts = 100;      // tested drafts that make a long run
+constexpr double kKnownDrafts = 32;       // tested drafts that make a long run
 constexpr double kAgedDrafts = 4;
 
 // Of pairs nobody measured: related models agree on two tokens of three; a longer match is a better proposal.

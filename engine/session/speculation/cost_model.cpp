@@ -166,6 +166,8 @@ double CostModel::catch_up_ms(uint32_t n_rows) const {
     return unit_ms() * rows_prior(n_rows) * ratio(Part::catch_up, 0);
 }
 
+double CostModel::prompt_catch_up_ms(uint32_t n_rows) const { return prompts_.ms(n_rows) * prior_.prompt_part; }
+
 double CostModel::tiles_ms(uint32_t n_rows) const { return unit_ms() * rows_prior(n_rows); }
 
 double CostModel::c() const { return ratio(Part::draft, 1); }

@@ -8,6 +8,7 @@
 // with those that are. A busy machine teaches all of them wrongly in one direction, and that has to be forgotten again.
 #pragma once
 
+#include "session/turns/turn_slices.h"
 #include "shared/round_rows.h"
 
 #include <array>
@@ -38,6 +39,7 @@ struct CostPrior {
     uint32_t target_stages = 0, draft_stages = 0; // dependent dispatches of a pass
     bool is_cpu = false;
     uint64_t target_text_bytes = 0, draft_text_bytes = 0; // keys and values that a pass reads for each token of the text
+    double prompt_part = 1; // of the target's arithmetic for a row of a prompt, that the draft has
 };
 
 // Milliseconds; negative: not available. wall: since the round before was complete, if nothing else ran between.
@@ -56,6 +58,8 @@ class CostModel {
     void observe(const RoundShape& shape, const ObservedRound& times);
     // Rows recorded, of one sequence or several; the first of so many teaches nothing of ms. recording_ms: as of a round.
     void observe_catch_up(uint32_t n_rows, double ms, double recording_ms);
+    // The target read so many rows of a prompt.
+    void observe_prompt(uint32_t n_rows, double ms) { prompts_.observe(n_rows, ms); }
 
     // What is asked from here on is asked of rounds after this many tokens.
     void set_text_len(double tokens) { text_len_ = tokens; }
@@ -64,6 +68,7 @@ class CostModel {
     double round_ms(const RoundShape& shape) const;
     double plain_ms(uint32_t batch) const { return round_ms({.batch = batch}); }
     double catch_up_ms(uint32_t n_rows) const;
+    double prompt_catch_up_ms(uint32_t n_rows) const; // judged by what the target took for a prompt; < 0: nobody timed one
     double tiles_ms(uint32_t n_rows) const; // target layers over so many known rows, by the row family
     double c() const;              // draft pass / target pass, one row each
     double v(uint32_t rows) const; // target pass of so many rows / of one
@@ -133,6 +138,7 @@ class CostModel {
                                                   // tell, the unit and their accept stage, says nothing of them
     std::set<RoundShape> seen_;        // in this process
     std::set<uint32_t> seen_catch_ups_; // number of rows
+    ReplayPace prompts_;                // of the target, in this process
     double recordings_ms_ = 0;
     uint32_t n_recordings_ = 0;
     double noise_ = 0; // variance of one measured time's logarithm, as met so far

@@ -15,12 +15,16 @@
 //     probe now and then. Proposals that a search finds need no probe: in every round the first one is compared with the token that
 //     came. What single ones would have won since the last wrong one is added to the account, for proposals, up to 1.5 tokens.
 //  5. account: rows that the draft model's cache lacks cost a catch-up. The account pays it until the pair's long run, or this
-//     text, is known well; from then on it is an investment, written off over the tokens that it serves. Where drafts had to wait
-//     for their shaders (7), the first one is no charge either, as long as it is small beside the tokens to come.
+//     text, is known well; from then on it is an investment, written off over the tokens that it serves. Before any draft of the
+//     pair was read, and where drafts had to wait for their shaders (7), it is no charge either, as long as it is small beside the
+//     tokens to come: so a pair is tried in the first text that is long enough, and where it failed not for nothing again. How
+//     small it is the target told, which has read the same prompt: bytes and stages err by several times.
 //  6. Nothing is drafted before the cost model is calibrated: by two plain rounds, or more of any kind, or stored costs. best_shape: two
 //     plain rounds among every 64 or more that draft keep it fresh.
 //  7. Only rounds that are ready are chosen; others wait for their shaders. The account pays for recording a shape in its first two
 //     rounds, because each of the two in flight has a recording of its own.
+//  8. In company one's drafts and catch-ups take the time of all, and who takes part changes all the time: there are no probes, and
+//     drafts by the model begin when eight plans in a row promised them. They end as soon as a plan does not.
 //
 // Sequences of a group share the round's time: time is counted in tokens that plain rounds of the group would give.
 #include "session/speculation/policy.h"
@@ -34,6 +38,7 @@ namespace auspex {
 namespace {
 
 constexpr double kKnownDrafts = 20; // tested in this text: its own word is enough
+constexpr uint32_t kCompanyPlans = 8; // in a row
 constexpr double kKnownAccount = 5; // tokens: of a sequence of a pair that usually wins
 constexpr double kUnknownAccount = 0.75; // tokens: of a pair that nobody knows, so that its first drafts do not end before one of them was read
 
@@ -53,6 +58,9 @@ double SpeculationPolicy::catch_up_loss(const SpeculatingSequence& sequence, dou
     const SequenceSpeculation& state = *sequence.state;
     if (!sequence.choice.catch_up || state.catching_up) return 0;
     const bool is_trusted = !is_probe && (long_run_.is_known(DraftClass::model) || state.estimator.evidence(DraftClass::model) >= kKnownDrafts);
+    const double as_prompt_ms = costs_.prompt_catch_up_ms(sequence.lag_rows);
+    const bool is_first = long_run_.counts(DraftClass::model).tested == 0 && as_prompt_ms >= 0; // no draft of the pair was ever read
+    if (is_first && catch_up_charge(as_prompt_ms / token_ms, false, true, sequence.tokens_left) == 0) return 0;
     return catch_up_charge(costs_.catch_up_ms(sequence.lag_rows) / token_ms, is_trusted, state.is_late, sequence.tokens_left);
 }
 
@@ -97,17 +105,20 @@ Candidate SpeculationPolicy::evaluate(Group group, const RoundShape& base, const
 }
 
 AskedRound SpeculationPolicy::choose(Group group, const RoundShape& base, const Candidate& plain, const IsReady& is_ready) {
-    if (!costs_.is_calibrated()) return {};
+    if (!costs_.is_calibrated() || std::all_of(group.begin(), group.end(), [](const SpeculatingSequence& sequence) { return sequence.is_fixed; })) return {};
     for (SpeculatingSequence& sequence : group) sequence.is_excused = reference_.is_due();
     if (reference_.is_due()) return {};
     // What the others of the group run anyway is compiled for them.
     const auto can_start = [&](const Candidate& candidate) { return candidate.shape == plain.shape || is_ready(candidate.shape.model, candidate.shape.draft_len); };
     const auto evaluate_round = [&](bool model, uint32_t draft_len) { return evaluate(group, base, {model, draft_len}, &plain); };
     const auto [best, waits] = best_shape_.find(plain, max_draft_len_, evaluate_round, can_start);
+    const bool drafts = best.n_drafting > 0;
+    promised_ = !drafts ? 0 : group.size() == 1 ? kCompanyPlans : std::min(promised_ + 1, kCompanyPlans);
+    const bool may_begin = group.size() == 1 || promised_ == kCompanyPlans || (drafts && !best.model);
     AskedRound asked = {best.model, best.draft_len, false};
-    if (best.n_drafting == 0) asked = {.model = true, .draft_len = 1, .is_probe = true};
+    if (!drafts) asked = {.model = true, .draft_len = 1, .is_probe = true};
     const Candidate drafting = evaluate(group, base, asked, &plain);
-    bool wins = drafting.n_drafting > 0;
+    bool wins = may_begin && drafting.n_drafting > 0;
     if (asked.is_probe) {
         probe_savings_ = kProbeSavings;
         for (const SpeculatingSequence& sequence : group) probe_savings_ += catch_up_loss(sequence, 1 / plain.rate(), true);

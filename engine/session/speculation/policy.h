@@ -48,6 +48,7 @@ class SpeculationPolicy {
     uint32_t max_draft_len_;
     BestShape best_shape_;
     PlainReference reference_;
+    uint32_t promised_ = 0; // plans in a row in which drafts were best; whoever is alone needs no more than one
     double probe_savings_ = 0; // tokens, that a probe of doubtful costs takes
 };
 
