@@ -110,7 +110,8 @@ class RequestReader::Parser : public beast::http::basic_parser<true> {
     }
 
     size_t put_body(std::string_view bytes) {
-        if (chunked() && bytes.size() < kLastChunk.size()) return 0; // Beast asserts that it has as many
+        // Older versions of Beast assert that they have as many when the last chunk comes in pieces.
+        if (chunked() && !has_last_chunk_ && bytes.size() < kLastChunk.size()) return 0;
         eager(true);
         const size_t taken = put_to_beast(bytes);
         if (!refusal_ && bytes.size() - taken > limits_.header_bytes && !is_done())
@@ -131,7 +132,12 @@ class RequestReader::Parser : public beast::http::basic_parser<true> {
     virtual void on_field_impl(beast::http::field, beast::string_view name, beast::string_view value, error_code&) {
         if (!has_head_) request_.headers.emplace_back(text_of(name), text_of(value)); // what trails a body says nothing
     }
-    virtual void on_trailer_field_impl(beast::http::field, beast::string_view, beast::string_view, error_code&) {}
+    virtual void on_trailer_field_impl(beast::http::field field, beast::string_view name, beast::string_view value,
+                                       error_code& code) {
+        if (field == beast::http::field::content_length || field == beast::http::field::transfer_encoding)
+            code = error::bad_field;
+        count_overhead(name.size() + value.size(), code);
+    }
     virtual void on_header_impl(error_code&) { has_head_ = true; }
     virtual void on_body_init_impl(const boost::optional<uint64_t>& length, error_code&) {
         if (length) request_.body.reserve(std::min<size_t>(*length, kFirstBodyBytes));
@@ -140,9 +146,9 @@ class RequestReader::Parser : public beast::http::basic_parser<true> {
         request_.body.append(piece.data(), piece.size());
         return piece.size();
     }
-    virtual void on_chunk_header_impl(uint64_t, beast::string_view extensions, error_code& code) {
-        extension_bytes_ += extensions.size();
-        if (extension_bytes_ > limits_.header_bytes) code = error::bad_chunk_extension;
+    virtual void on_chunk_header_impl(uint64_t size, beast::string_view extensions, error_code& code) {
+        has_last_chunk_ = size == 0;
+        count_overhead(extensions.size(), code);
     }
     virtual size_t on_chunk_body_impl(uint64_t, beast::string_view piece, error_code&) {
         request_.body.append(piece.data(), piece.size());
@@ -156,6 +162,12 @@ class RequestReader::Parser : public beast::http::basic_parser<true> {
     bool is_http_1_0_ = false;
 
   private:
+    // Of a body in chunks, what is neither its bytes nor their numbers.
+    void count_overhead(size_t bytes, error_code& code) {
+        overhead_ += bytes;
+        if (overhead_ > limits_.header_bytes) code = error::bad_chunk_extension;
+    }
+
     void refuse(int status, std::string message) { refusal_ = {status, std::move(message)}; }
 
     size_t put_to_beast(std::string_view bytes) {
@@ -181,7 +193,8 @@ class RequestReader::Parser : public beast::http::basic_parser<true> {
 
     const Limits& limits_;
     size_t searched_ = 0; // of a head without its end
-    size_t extension_bytes_ = 0;
+    size_t overhead_ = 0;
+    bool has_last_chunk_ = false;
 };
 
 RequestReader::RequestReader(const Limits& limits, std::string peer)
