@@ -1,5 +1,5 @@
 // What rounds cost, learnt from rounds: noise, hiccups, cold shaders and drift do not spoil it.
-#include "session/speculation_simulator.h"
+#include "session/speculation_beds.h"
 
 #include <gtest/gtest.h>
 

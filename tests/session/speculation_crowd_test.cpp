@@ -1,5 +1,5 @@
 // draft_len auto where many sequences share rounds and come and go: on a simulated fast device, with what drafts cost the others.
-#include "session/speculation_simulator.h"
+#include "session/speculation_beds.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // The file of what was learnt about speculation: keeps it, and may hold anything.
 #include "session/speculation/speculation_store.h"
-#include "session/speculation_simulator.h"
+#include "session/speculation_beds.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // draft_len auto on simulated machines and texts: never noticeably slower than plain decoding, close to the best fixed
 // draft_len.
-#include "session/speculation_simulator.h"
+#include "session/speculation_beds.h"
 
 #include <gtest/gtest.h>
 
