@@ -3,6 +3,7 @@
 #pragma once
 
 #include "server/backend.h"
+#include "server/stand_in_words.h"
 
 #include <algorithm>
 #include <atomic>
@@ -13,13 +14,6 @@
 #include <thread>
 
 namespace auspex::test {
-
-// What the token k of an answer stands for: "w<k> "; the end token is a control token.
-inline constexpr uint32_t kVocab = 32000, kEndToken = 2;
-inline openai::Piece stand_in_piece(uint32_t id) {
-    if (id == kEndToken) return {"</s>", true};
-    return {"w" + std::to_string(id - 100) + " ", false};
-}
 
 class StandIn : public server::Backend {
     using Clock = std::chrono::steady_clock;
@@ -229,25 +223,9 @@ class StandIn : public server::Backend {
         return true;
     }
 
-    auspex_sequence_stats stats_of(const Live& live) const {
-        auspex_sequence_stats stats;
-        auspex_sequence_stats_init(&stats, sizeof stats);
+    static auspex_sequence_stats stats_of(const Live& live) {
         const cli::Job& job = *live.job;
-        stats.prompt_n = static_cast<uint32_t>(job.prompts[live.choice / job.request.n].size());
-        stats.cached_n = stats.prompt_n / 2;
-        stats.predicted_n = live.n_said;
-        stats.prompt_ms = 4;
-        stats.predicted_ms = 2.0 * live.n_said;
-        stats.rounds = live.rounds;
-        stats.draft_n = live.n_accepted + (live.n_accepted > 0 ? 1 : 0);
-        stats.draft_n_accepted = live.n_accepted;
-        stats.tested_n = stats.draft_n;
-        stats.overlap = live.n_accepted;
-        for (uint32_t a = live.n_accepted; a > 0; a -= std::min(a, 3u))
-            ++stats.accepted_histogram[std::min(a, 3u)];
-        stats.drafter_rounds[live.n_accepted > 0 ? 1 : 0] = live.rounds;
-        stats.c = stats.v = stats.predicted_speedup = -1;
-        return stats;
+        return stand_in_stats(static_cast<uint32_t>(job.prompts[live.choice / job.request.n].size()), live.n_said, live.rounds, live.n_accepted);
     }
 
     std::list<Live> live_; // in the order in which they came: the first `slots` of them run
