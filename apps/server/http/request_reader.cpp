@@ -15,6 +15,7 @@ using beast::http::error;
 
 namespace {
 
+constexpr const char* kUnknownCoding = "Of transfer encodings only \"chunked\" is known.";
 constexpr std::string_view kLineEnd = "\r\n";
 constexpr std::string_view kHeadEnd = "\r\n\r\n";
 constexpr std::string_view kLastChunk = "0\r\n\r\n";
@@ -67,7 +68,7 @@ std::optional<Refusal> fault_of_head(const Request& request, bool is_http_1_0) {
             !std::all_of(length->begin(), length->end(), [](char c) { return c >= '0' && c <= '9'; }))
             return Refusal{400, "Content-Length must be a number."};
     if (codings > 1 || (codings == 1 && *request.find("Transfer-Encoding") != "chunked"))
-        return Refusal{501, "Of transfer encodings only \"chunked\" is known."};
+        return Refusal{501, kUnknownCoding};
     if (codings == 1 && is_http_1_0) return Refusal{400, "HTTP/1.0 has no transfer encodings."};
     if (const size_t hosts = request.count("Host"); hosts > 1 || (hosts == 0 && !is_http_1_0))
         return Refusal{400, "The request must have one Host header."};
@@ -168,6 +169,11 @@ class RequestReader::Parser : public beast::http::basic_parser<true> {
         if (overhead_ > limits_.header_bytes) code = error::bad_chunk_extension;
     }
 
+    bool is_coding_unknown() const {
+        const std::optional<Refusal> fault = fault_of_head(request_, is_http_1_0_);
+        return fault && fault->status == 501;
+    }
+
     void refuse(int status, std::string message) { refusal_ = {status, std::move(message)}; }
 
     size_t put_to_beast(std::string_view bytes) {
@@ -176,6 +182,8 @@ class RequestReader::Parser : public beast::http::basic_parser<true> {
         if (!code || code == error::need_more) return taken;
         if (code == error::body_limit)
             refuse(413, "The body of the request is longer than " + std::to_string(limits_.body_bytes) + " bytes.");
+        else if (code == error::bad_transfer_encoding && is_coding_unknown())
+            refuse(501, kUnknownCoding); // later versions refuse it themselves
         else
             refuse(400, "This is not a request of HTTP/1.1: " + code.message() + ".");
         return 0;
