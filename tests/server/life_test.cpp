@@ -93,16 +93,10 @@ TEST(ServerReaders, SlowOnesArePausedAndGoOn) {
     served.backend.event_us = 200;
     StreamClient slow(served.port(), post_json("/v1/completions", completion(R"("stream":true,"max_tokens":2000)")), 4096);
     ASSERT_TRUE(wait_until([&] { return served.backend.n_parked == 1; }));
-    size_t n_said = 0; // the kernel takes more than it seems at first
-    ASSERT_TRUE(wait_until([&] {
-        std::this_thread::sleep_for(200ms);
-        return n_said == std::exchange(n_said, served.backend.n_predicted.load());
-    }));
     EXPECT_TRUE(wait_until([&] { return metric(served.port(), "auspex_requests_paused") == 1; }));
-    EXPECT_EQ(json_of(ask(served.port(), get("/slots")))[0]["state"], "parked");
-    EXPECT_EQ(served.backend.n_predicted, n_said);
-    // The kernel's buffers and 256 KiB, and what a step makes.
-    EXPECT_LT(n_said * (16 << 10), (16u << 20));
+    EXPECT_TRUE(wait_until([&] { return json_of(ask(served.port(), get("/slots")))[0].value("state", "") == "parked"; }));
+    std::this_thread::sleep_for(300ms); // at 5,000 events each second it would have ended
+    EXPECT_LT(served.backend.n_predicted, 1000u); // the kernel's buffers and 256 KiB
     served.backend.event_us = 1000;
     EXPECT_EQ(json_of(ask(served.port(), post_json("/v1/completions", completion(R"("max_tokens":3)"))))["usage"]["completion_tokens"], 3); // others go on
     served.backend.event_us = 0;
@@ -262,6 +256,8 @@ TEST(ServerEnd, AnswersThatTakeTooLongAreCut) {
     EXPECT_FALSE(Events(reply.body).is_done);
     EXPECT_EQ(Events(reply.body).data.back()["error"], Json::parse(R"({"message":"the server is shutting down","type":"unavailable_error","param":null,"code":null})"));
     EXPECT_EQ(refusal_of(whole.client.read_reply()), "503 - -");
+    stream.client.close();
+    whole.client.close();
     EXPECT_EQ(served.wait(), 0);
     EXPECT_EQ(served.backend.n_abandoned, 2u);
 }
@@ -296,7 +292,9 @@ TEST(ServerEnd, ServersGoWhileTheirEnginesSpeak) {
 // -------------------------------------------------------------------------------------
 
 TEST(ServerLost, EverybodyIsToldAndTheProgramEnds) {
-    ServedStandIn served;
+    Settings settings = quick_settings();
+    settings.silence = 400ms; // a sign of life is the moment to end, too
+    ServedStandIn served(settings);
     served.backend.event_us = 5000;
     StreamClient stream(served.port(), post_json("/v1/completions", kForever)), whole(served.port(), post_json("/v1/completions", kForeverWhole));
     Client asks(served.port());
@@ -315,7 +313,9 @@ TEST(ServerLost, EverybodyIsToldAndTheProgramEnds) {
 }
 
 TEST(ServerLost, WhereOnlyALayoutWasAskedFor) {
-    ServedStandIn served;
+    Settings settings = quick_settings();
+    settings.silence = 200ms;
+    ServedStandIn served(settings);
     served.backend.fails_encode = true;
     EXPECT_EQ(refusal_of(ask(served.port(), post_json("/apply-template", kChat))), "503 - -");
     EXPECT_EQ(served.wait(), cli::kExitDevice);
@@ -323,7 +323,7 @@ TEST(ServerLost, WhereOnlyALayoutWasAskedFor) {
 
 TEST(ServerStuck, HealthSaysSoAndAnswersAtOnce) {
     Settings settings = quick_settings();
-    settings.stuck = 1000ms; // 5 s in the program
+    settings.stuck = 700ms; // 5 s in the program
     ServedStandIn served(settings);
     std::promise<void> release;
     Client asks(served.port());
@@ -339,8 +339,8 @@ TEST(ServerStuck, HealthSaysSoAndAnswersAtOnce) {
         std::this_thread::sleep_for(5ms);
     }
     EXPECT_EQ(status, 503);
-    EXPECT_GE(Clock::now() - begin, 900ms);
-    EXPECT_LE(Clock::now() - begin, 2000ms);
+    EXPECT_GE(Clock::now() - begin, 600ms);
+    EXPECT_LE(Clock::now() - begin, 1700ms);
     EXPECT_LE(longest, 300ms); // 50 on a machine with nothing else to do
     std::printf("/health beside an engine that hangs: 503 after %.2f s, longest answer %d ms\n",
                 std::chrono::duration<double>(Clock::now() - begin).count(), static_cast<int>(longest.count()));

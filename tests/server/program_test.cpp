@@ -147,7 +147,7 @@ TEST_F(ServeProgram, ManyGetWhatEachWouldGetAlone) {
     std::vector<std::string> bodies, alone;
     const std::vector<std::string> prompts = {"One day a hen", "The fox named Ruby", "Tom had a red ball", "A big tree", "In the sea", "Lily liked", "Once there was a dog", "The sun"};
     for (size_t i = 0; i < prompts.size(); ++i) {
-        bodies.push_back(story(R"("max_tokens":24,"seed":7,"acceptance":"coupled","temperature":)" + std::string(i % 2 ? "0.8" : "0") + (i % 3 ? "" : R"(,"draft_len":3)"), prompts[i]));
+        bodies.push_back(story(R"("max_tokens":16,"seed":7,"acceptance":"coupled","temperature":)" + std::string(i % 2 ? "0.8" : "0") + (i % 3 ? "" : R"(,"draft_len":3)"), prompts[i]));
         alone.push_back(text_of(whole("/v1/completions", bodies.back())));
     }
     std::vector<std::unique_ptr<Client>> clients;
@@ -189,7 +189,7 @@ TEST_F(ServeProgram, WrongRequestsAreRefusedByName) {
 
 TEST_F(ServeProgram, WhoLeavesLeavesNothingBehind) {
     const std::string before = text_of(whole("/v1/completions", story(R"("max_tokens":16)")));
-    for (int i = 0; i < 12; ++i) {
+    for (int i = 0; i < 8; ++i) {
         StreamClient left(port_, post_json("/v1/completions", story(std::string(i % 2 ? R"("stream":true,)" : "") + R"("temperature":2,"ignore_eos":true,"max_tokens":400)")));
         if (i % 4 == 1) {
             EXPECT_TRUE(left.wait_for("data: "));
