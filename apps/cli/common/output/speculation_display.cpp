@@ -84,9 +84,8 @@ std::string complaint(const SpeculationReport& speculation, const SamplingOption
     const auto expected = speculation.expected_speedup();
     if (speculation.draft_n == 0 && searches)
         return "Nothing was drafted: this text repeats nothing that was followed.";
-    if (speculation.draft_n == 0)
-        return chose ? "Speculation does not pay here: plain decoding was expected to be faster."
-                     : "Nothing was drafted: every round was plain.";
+    if (speculation.draft_n == 0) // where the engine chose, its choice says why
+        return chose ? "" : "Nothing was drafted: every round was plain.";
     if (!expected || *expected >= 1.0) return "";
     return format("Speculation did not pay: about %.2f times the speed of plain decoding is expected.", *expected) +
            (chose ? "" : " Try --drafter auto --draft-len auto, or --no-draft.");
