@@ -176,6 +176,9 @@ void EngineThread::take_in(const std::shared_ptr<Ticket>& ticket) {
     } catch (const cli::Failure& failure) {
         lose(failure);
         return refuse(ticket, {"", failure.what(), "", 503});
+    } catch (const std::exception& error) { // memory, or a fault of ours: this one's client is told, the others go on
+        refuse(ticket, {"", error.what(), "", 500});
+        return backend_.abandon(*ticket);
     }
     running_.push_back(ticket);
     if (const auto state = backend_.state(*ticket))
@@ -233,6 +236,8 @@ void EngineThread::advance() {
             backend_.wait(kWaitMs);
     } catch (const cli::Failure& failure) {
         lose(failure);
+    } catch (const std::exception& error) {
+        lose(cli::Failure(cli::kExitInternal, error.what()));
     }
 }
 

@@ -312,6 +312,21 @@ TEST(ServerLost, EverybodyIsToldAndTheProgramEnds) {
     EXPECT_EQ(served.server.engine().n_open(), 0u);
 }
 
+TEST(ServerLost, WhatNobodyExpectsIsAnswered) {
+    Settings settings = quick_settings();
+    settings.silence = 200ms;
+    ServedStandIn served(settings);
+    served.backend.prepare_throws = true;
+    for (const char* members : {R"("stream":true)", R"("n":1)"})
+        EXPECT_EQ(refusal_of(ask(served.port(), post_json("/v1/completions", completion(members)))), "500 - -");
+    EXPECT_TRUE(served.is_idle());
+    served.backend.prepare_throws = false;
+    EXPECT_EQ(ask(served.port(), post_json("/v1/completions", completion(R"("n":1)"))).status, 200);
+    served.backend.advance_throws = true;
+    EXPECT_EQ(refusal_of(ask(served.port(), post_json("/v1/completions", completion(R"("n":1)")))), "503 - -");
+    EXPECT_EQ(served.wait(), cli::kExitInternal);
+}
+
 TEST(ServerLost, WhereOnlyALayoutWasAskedFor) {
     Settings settings = quick_settings();
     settings.silence = 200ms;

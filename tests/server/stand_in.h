@@ -28,6 +28,7 @@ class StandIn : public server::Backend {
     std::atomic<bool> says_nothing = false;    // sequences begin, and wait
     std::atomic<uint32_t> rows_read = 0, rows_to_read = 0; // of those that have said nothing
     std::atomic<bool> loses_device = false, refuses_prepare = false, refuses_begin = false, fails_job = false, fails_encode = false;
+    std::atomic<bool> prepare_throws = false, advance_throws = false; // what nobody expects
 
     std::atomic<size_t> n_begun = 0, n_abandoned = 0, n_parked = 0, n_resumed = 0, n_alive_now = 0, n_predicted = 0;
 
@@ -46,6 +47,7 @@ class StandIn : public server::Backend {
 
     // ---- the engine thread
     void prepare(cli::Job& job) override {
+        if (prepare_throws) throw std::length_error("too long for words");
         if (refuses_prepare) throw openai::RequestError("prompt", "expected less", "context_length_exceeded");
         const openai::Request& request = job.request;
         if (request.endpoint == openai::Endpoint::chat) job.prompts.push_back(encode(request.messages));
@@ -65,7 +67,7 @@ class StandIn : public server::Backend {
         answer.choices.resize(job.n_choices());
         answer.has_tokens = request.has_tokens;
         for (size_t i = 0; request.has_echo && i < answer.choices.size(); ++i)
-            answer.choices[i].before = std::get<std::string>(request.prompts[i / request.n]);
+            if (const auto* text = std::get_if<std::string>(&request.prompts[i / request.n])) answer.choices[i].before = *text;
         if (request.logprobs) answer.pieces = stand_in_piece;
     }
     void begin(cli::Job& job) override {
@@ -115,6 +117,7 @@ class StandIn : public server::Backend {
             freed_.wait(lock, [&] { return !holds_; });
             is_held = false;
         }
+        if (advance_throws) throw std::bad_alloc();
         if (loses_device) throw cli::Failure(cli::kExitDevice, "the device was lost");
         bool has_news = false;
         size_t at = 0;
