@@ -62,6 +62,8 @@ void declare_serve(CLI::App& app, ServeOptions& options, Shared& shared) {
     add_number(app, "--slots", format("Answers written side by side; each takes a context of memory (%u)", server.slots), server.slots, 1, 256);
     add_number(app, "--queue", format("Answers that may wait; more are refused (%u)", server.queue), server.queue, 0, 4096);
     add_number(app, "--cache-tokens", "Tokens that the caches hold, of all answers together; 0: every slot a context (0)", options.cache_tokens, 0, UINT64_MAX);
+    add_number(app, "--connections-per-address", format("Connections from one address; a balancer is one (%zu)", server.http.limits.connections_per_address),
+               server.http.limits.connections_per_address, 1, 65536);
     add_value(app, "--overload-status", "N", "Status of what is refused then: 429, or 503 for balancers (429)",
               [&server](const std::string& flag, const std::string& text) {
                   server.overload_status = static_cast<int>(parse_whole(flag, text, 429, 503));
