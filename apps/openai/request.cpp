@@ -86,25 +86,13 @@ bool is_id(const Json& value) {
     return value.is_number_integer();
 }
 
-std::vector<uint32_t> parse_ids(const Json& list, const std::string& param, const Limits& limits) {
-    std::vector<uint32_t> ids;
-    for (const Json& id : list) {
-        const bool fits = id.is_number_unsigned() && id.get<uint64_t>() < limits.vocab_size;
-        if (!fits)
-            throw RequestError(param, "expected token ids from 0 to " + std::to_string(limits.vocab_size - 1) + ", " +
-                                          found(id));
-        ids.push_back(id.get<uint32_t>());
-    }
-    return ids;
-}
-
 // "text", ["text", …], [1, 2, …], [[1, 2, …], …]
 std::vector<Prompt> parse_prompts(const Fields& fields, const Limits& limits, size_t most) {
     const Json* prompt = fields.find("prompt");
     if (prompt && prompt->is_string()) return {prompt->get<std::string>()};
     if (!prompt || !prompt->is_array() || prompt->empty())
         fields.refuse("prompt", "a string, an array of strings, or token ids");
-    if (is_id(prompt->front())) return {parse_ids(*prompt, "prompt", limits)};
+    if (is_id(prompt->front())) return {parse_ids(*prompt, "prompt", limits.vocab_size)};
     if (prompt->size() > most)
         throw RequestError("prompt", "expected at most " + std::to_string(most) + ", found " + std::to_string(prompt->size()));
     std::vector<Prompt> prompts;
@@ -115,7 +103,7 @@ std::vector<Prompt> parse_prompts(const Fields& fields, const Limits& limits, si
             prompts.emplace_back(one.get<std::string>());
         } else if (one.is_array() && prompt->front().is_array()) {
             if (one.empty()) throw RequestError(at, "expected token ids, found an empty array");
-            prompts.emplace_back(parse_ids(one, at, limits));
+            prompts.emplace_back(parse_ids(one, at, limits.vocab_size));
         } else {
             throw RequestError(at, "expected strings alone or arrays of token ids alone, " + found(one));
         }
@@ -272,6 +260,17 @@ std::vector<Message> parse_messages(const Json& body) {
     return parse_messages(Fields(body));
 }
 
+std::vector<uint32_t> parse_ids(const Json& list, const std::string& param, uint32_t vocab_size) {
+    std::vector<uint32_t> ids;
+    for (const Json& id : list) {
+        const bool fits = id.is_number_unsigned() && id.get<uint64_t>() < vocab_size;
+        if (!fits)
+            throw RequestError(param, "expected token ids from 0 to " + std::to_string(vocab_size - 1) + ", " + found(id));
+        ids.push_back(id.get<uint32_t>());
+    }
+    return ids;
+}
+
 std::optional<Endpoint> endpoint_of(std::string_view path) {
     if (path == "/v1/completions") return Endpoint::completions;
     if (path == "/v1/chat/completions") return Endpoint::chat;
@@ -298,6 +297,7 @@ Request parse_request(Endpoint endpoint, const Json& body, const Limits& limits)
     request.n = static_cast<uint32_t>(fields.whole("n", 1, endpoint == Endpoint::completion ? 1 : limits.max_choices).value_or(1));
     request.max_tokens = parse_max_tokens(fields, limits);
     request.seed = fields.whole("seed", INT64_MIN, INT64_MAX);
+    if (endpoint == Endpoint::completion && request.seed == -1) request.seed.reset(); // llama.cpp's word for any
     request.temperature = fields.number("temperature", 0, 5).value_or(limits.temperature);
     request.top_p = fields.number("top_p", 0, 1).value_or(request.top_p);
     if (request.top_p <= 0) fields.refuse("top_p", "a number above 0, at most 1");

@@ -69,6 +69,8 @@ struct Request {
     uint32_t n_prompts() const { return endpoint == Endpoint::chat ? 1 : static_cast<uint32_t>(prompts.size()); }
 };
 
+// Of an array. Throws RequestError: one is none, or not below vocab_size.
+std::vector<uint32_t> parse_ids(const Json& list, const std::string& param, uint32_t vocab_size);
 // {"messages": […]}, as a chat has it. Throws RequestError.
 std::vector<Message> parse_messages(const Json& body);
 // Throws RequestError.

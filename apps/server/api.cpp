@@ -34,18 +34,6 @@ const char* phase_name(auspex_phase phase) {
     return names[std::min<size_t>(phase, names.size() - 1)];
 }
 
-std::vector<uint32_t> parse_ids(const openai::Fields& fields, const char* name, uint32_t vocab_size) {
-    const Json* list = fields.find(name);
-    if (!list || !list->is_array()) fields.refuse(name, "an array of token ids");
-    std::vector<uint32_t> ids;
-    for (const Json& id : *list) {
-        if (!id.is_number_unsigned() || id.get<uint64_t>() >= vocab_size)
-            throw RequestError(name, "expected token ids from 0 to " + std::to_string(vocab_size - 1) + ", " + openai::found(id));
-        ids.push_back(id.get<uint32_t>());
-    }
-    return ids;
-}
-
 Json parse_object(const std::string& body) {
     Json json = openai::parse_json(body);
     if (!json.is_object()) throw RequestError("", "expected a JSON object as the body, " + openai::found(json));
@@ -130,7 +118,7 @@ std::optional<http::Response> Api::check(const http::Request& request) {
         if (request.method == "OPTIONS" && guard_.cors_origin(request)) {
             http::Response response{.status = 204, .headers = headers(request, request_id)};
             response.headers.emplace_back("Access-Control-Allow-Methods", "GET, POST");
-            response.headers.emplace_back("Access-Control-Allow-Headers", "Authorization, Content-Type, X-Api-Key");
+            response.headers.emplace_back("Access-Control-Allow-Headers", "Authorization, *");
             response.headers.emplace_back("Access-Control-Max-Age", "600");
             return response;
         }
@@ -172,7 +160,7 @@ void Api::complete(const Call& call) {
     openai::Request asked = openai::parse_request(*openai::endpoint_of(request.path), openai::parse_json(request.body), about_.limits);
     if (settings_.is_model_strict && asked.model && *asked.model != about_.model)
         throw RequestError("model", "expected " + about_.model, "model_not_found", 404);
-    auto ticket = std::make_shared<Ticket>(call.exchange, std::move(asked), call.request_id);
+    auto ticket = std::make_shared<Ticket>(call.exchange, std::move(asked));
     replies_.open(ticket, request.path, headers(request, call.request_id),
                   [this](std::shared_ptr<Ticket> gone) { engine_.cancel(std::move(gone)); });
     engine_.submit(std::move(ticket));
@@ -306,7 +294,10 @@ void Api::tokenize(const Call& call) {
 
 void Api::detokenize(const Call& call) {
     const Json body = parse_object(call.request().body);
-    const auto ids = parse_ids(openai::Fields(body), "tokens", about_.limits.vocab_size);
+    const openai::Fields fields(body);
+    const Json* tokens = fields.find("tokens");
+    if (!tokens || !tokens->is_array()) fields.refuse("tokens", "an array of token ids");
+    const auto ids = openai::parse_ids(*tokens, "tokens", about_.limits.vocab_size);
     respond(call, Json{{"content", about_.vocabulary.decode(ids)}});
 }
 

@@ -227,6 +227,8 @@ TEST(OpenAiRequest, LlamaCppsCompletion) {
     EXPECT_EQ(parsed(R"(,"n_predict":7)").max_tokens, 7u);
     EXPECT_EQ(parsed(R"(,"n_predict":-1,"max_tokens":3)").max_tokens, 3u);
     EXPECT_THROW(parsed(R"(,"n_predict":-2)"), RequestError);
+    EXPECT_FALSE(parsed(R"(,"seed":-1)").seed);
+    EXPECT_EQ(parsed(R"(,"seed":-2)").seed, -2);
     EXPECT_THROW(parsed(R"(,"n":2)"), RequestError);
     EXPECT_THROW(parse_request(Endpoint::completion, parse_json(R"({"prompt":["x","y"]})"), kLimits), RequestError);
     EXPECT_NO_THROW(parse_request(Endpoint::completion, parse_json(R"({"prompt":[1,2]})"), kLimits));
