@@ -79,12 +79,8 @@ void EngineThread::drain() {
 
 void EngineThread::end_all(const std::string& reason) {
     put([this, reason] {
-        for (const auto& ticket : std::vector(running_)) {
-            drop(ticket);
-            step_.events.push_back({.ticket = ticket,
-                                    .kind = TicketEvent::Kind::refused,
-                                    .error = openai::RequestError("", reason, "", 503)});
-        }
+        for (const auto& ticket : std::vector(running_))
+            cut(ticket, {"", reason, "", 503});
     });
 }
 
@@ -205,6 +201,15 @@ void EngineThread::refuse(const std::shared_ptr<Ticket>& ticket, openai::Request
                             .retry_after_s = retry_after_s});
 }
 
+void EngineThread::cut(const std::shared_ptr<Ticket>& ticket, openai::RequestError error) {
+    drop(ticket);
+    step_.events.push_back({.ticket = ticket, .kind = TicketEvent::Kind::refused, .error = std::move(error)});
+}
+
+void EngineThread::has_come_in(const Ticket& ticket) {
+    step_.queue_s.push_back(std::chrono::duration<double>(Clock::now() - ticket.arrived()).count());
+}
+
 void EngineThread::forget(const cli::Job& job) {
     n_open_ -= std::erase_if(running_, [&](const auto& ticket) { return ticket.get() == &job; });
 }
@@ -244,8 +249,8 @@ void EngineThread::advance() {
 void EngineThread::collect() {
     for (const auto& ticket : running_) {
         if (!ticket->has_news()) continue;
-        if (ticket->progress.phase == AUSPEX_PHASE_WAITING) { // it was let in between two looks
-            step_.queue_s.push_back(std::chrono::duration<double>(Clock::now() - ticket->arrived()).count());
+        if (ticket->progress.phase == AUSPEX_PHASE_WAITING) { // until now, between two looks
+            has_come_in(*ticket);
             ticket->progress.phase = AUSPEX_PHASE_RUNNING;
         }
         TicketEvent event{.ticket = ticket, .kind = TicketEvent::Kind::news, .news = ticket->take_news()};
@@ -264,14 +269,13 @@ void EngineThread::collect() {
 void EngineThread::watch_progress() {
     const auto now = Clock::now();
     for (const auto& ticket : running_) {
-        const bool waits = ticket->progress.phase == AUSPEX_PHASE_WAITING;
         if (ticket->has_spoken() || now < ticket->progress_due) continue;
         ticket->progress_due = now + kProgress;
         const auto state = backend_.state(*ticket);
         if (!state) continue;
         const Ticket::Progress progress = {state->phase, state->place, state->rows_read, state->rows_to_read};
-        if (waits && progress.phase != AUSPEX_PHASE_WAITING)
-            step_.queue_s.push_back(std::chrono::duration<double>(now - ticket->arrived()).count());
+        const bool waited = ticket->progress.phase == AUSPEX_PHASE_WAITING;
+        if (waited && progress.phase != AUSPEX_PHASE_WAITING) has_come_in(*ticket);
         if (progress == std::exchange(ticket->progress, progress)) continue;
         if (ticket->is_stream())
             step_.events.push_back({.ticket = ticket, .kind = TicketEvent::Kind::progress, .progress = progress});
@@ -291,10 +295,8 @@ void EngineThread::watch_readers() {
             backend_.resume(*ticket);
             ticket->paused_since.reset();
         } else if (ticket->paused_since && now - *ticket->paused_since > settings_.most_pause) {
-            drop(ticket);
-            step_.events.push_back({.ticket = ticket,
-                                    .kind = TicketEvent::Kind::refused,
-                                    .error = openai::RequestError("", cli::format("the answer was not read for %g s", std::chrono::duration<double>(settings_.most_pause).count()), "", 408)});
+            const double seconds = std::chrono::duration<double>(settings_.most_pause).count();
+            cut(ticket, {"", cli::format("the answer was not read for %g s", seconds), "", 408});
         }
     }
 }

@@ -98,7 +98,9 @@ class EngineThread {
     void take_in(const std::shared_ptr<Ticket>& ticket);
     void drop(const std::shared_ptr<Ticket>& ticket);
     void refuse(const std::shared_ptr<Ticket>& ticket, openai::RequestError error, uint32_t retry_after_s = 0);
+    void cut(const std::shared_ptr<Ticket>& ticket, openai::RequestError error); // ends what runs, and says why
     void forget(const cli::Job& job);
+    void has_come_in(const Ticket& ticket); // it has its slot
     void advance();
     void collect(); // what tickets got in this step
     void watch_progress();

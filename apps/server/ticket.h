@@ -27,13 +27,12 @@ struct ChoiceNews {
 
 class Ticket : public cli::Job {
   public:
-    Ticket(std::shared_ptr<http::Exchange> exchange, openai::Request asked, std::string request_id)
-        : exchange_(std::move(exchange)), request_id_(std::move(request_id)), is_stream_(asked.stream.has_value()) {
+    Ticket(std::shared_ptr<http::Exchange> exchange, openai::Request asked)
+        : exchange_(std::move(exchange)), is_stream_(asked.stream.has_value()) {
         request = std::move(asked);
     }
 
     // ---- both threads
-    const std::string& request_id() const { return request_id_; }
     bool is_stream() const { return is_stream_; }
     Clock::time_point arrived() const { return arrived_; }
     size_t n_unsent() const { return exchange_->n_unsent(); }
@@ -99,7 +98,6 @@ class Ticket : public cli::Job {
     };
 
     std::shared_ptr<http::Exchange> exchange_;
-    std::string request_id_;
     bool is_stream_;
     Clock::time_point arrived_ = Clock::now();
     std::vector<Told> told_{};

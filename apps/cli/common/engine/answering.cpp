@@ -218,7 +218,10 @@ bool Answering::collect(Live& live) {
     if (request.max_tokens == 0u) { // nobody sees its token
         for (size_t i = 0; has_ended && i < request.n; ++i, ++job.n_ended) {
             openai::Choice& other = job.answer.choices[live.choice + i];
-            other = {.stop_reason = AUSPEX_STOP_LENGTH, .before = other.before};
+            other.text.clear(); // what was said only so that there was an end
+            other.tokens.clear();
+            other.logprobs.clear();
+            other.stop_reason = AUSPEX_STOP_LENGTH;
             job.on_news(live.choice + i, {});
         }
         return has_ended;
