@@ -37,6 +37,11 @@ openai::RequestError own_fault(const Failure& failure, const std::string& param)
     throw failure;
 }
 
+// Logits that are no numbers are: others may go on. What else fails is the engine's.
+bool is_of_one_job(const Failure& failure) {
+    return failure.exit_code() == kExitFile;
+}
+
 } // namespace
 
 Answering::Answering(const AnsweringOptions& options, Client& client)
@@ -145,7 +150,11 @@ void Answering::begin_prompt(Job& job) {
 void Answering::abandon(Job& job) {
     for (const Live& live : live_) {
         if (live.job != &job) continue;
-        if (!job.failure) job.on_end(client_.stats(live.sequence));
+        try {
+            if (!job.failure) job.on_end(client_.stats(live.sequence));
+        } catch (const Failure& failure) { // what is taken away may have logits that are no numbers
+            if (!is_of_one_job(failure)) throw;
+        }
         client_.destroy(live.sequence);
     }
     std::erase_if(live_, [&](const Live& live) { return live.job == &job; });
@@ -264,7 +273,7 @@ bool Answering::step() {
                 ended_.push_back(&job);
             }
         } catch (const Failure& failure) {
-            if (failure.exit_code() != kExitFile) throw; // logits that are no numbers are one job's failure
+            if (!is_of_one_job(failure)) throw;
             client_.destroy(live.sequence);
             job.failure = failure;
             ended_.push_back(&job);
