@@ -47,7 +47,6 @@ void signal_at(const CliTerminalSession& session, const std::string& path, std::
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     kill(session.process(), signal);
-    std::this_thread::sleep_for(std::chrono::milliseconds(20)); // so that two are two
 }
 
 } // namespace
@@ -118,6 +117,7 @@ TEST(CliBatch, ASecondSignalEndsAtOnce) {
         const Files files(lines);
         CliTerminalSession session({"batch", "-i", files.in, "-o", files.out});
         signal_at(session, files.out, 1, first);
+        ASSERT_TRUE(session.wait_for("a second signal ends at once")) << session.shown(); // so that two are two
         kill(session.process(), second);
         EXPECT_EQ(session.exit_code(), 128 + second);
         EXPECT_LT(results_of(files.out).size(), 20u);

@@ -138,13 +138,17 @@ class Batch {
         std::erase_if(running_, [&](const auto& other) { return other.get() == &job; });
     }
 
-    // What runs is finished, what only waits for its turn is not.
+    // What runs is finished, what only waits for its turn is not. Says so the first time.
     void give_up_waiting() {
         if (!answering_) return;
         answering_->give_up_waiting([&](Job& job) {
             has_given_up_ = true;
             forget(job);
         });
+        if (says_end_ || running_.empty()) return;
+        says_end_ = true;
+        progress_->clear();
+        std::fprintf(stderr, "finishing the %zu that run; a second signal ends at once\n", running_.size());
     }
 
     void print_counts(bool are_left) const {
@@ -166,7 +170,7 @@ class Batch {
 
     std::unordered_set<std::string> seen_{}; // custom_ids of the lines so far, of all parts
     std::optional<std::string> custom_id_{}; // of the line
-    bool is_repeated_ = false, is_found_ = false, has_given_up_ = false;
+    bool is_repeated_ = false, is_found_ = false, has_given_up_ = false, says_end_ = false;
     unsigned long long n_done_ = 0, n_failed_ = 0, n_skipped_ = 0;
     uint64_t n_tokens_ = 0;
 };
