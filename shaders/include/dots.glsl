@@ -32,7 +32,11 @@ layout(constant_id = 6) const int AHEAD = 1;
 layout(constant_id = 7) const uint STAGED = 0; // 1: x comes through shared memory
 #endif
 #define WEIGHT_BINDING kMatvecWeight
+#ifdef PAIRS_OUT
+#define AT_ONCE (ROWS > 4 ? 2 : 4) // the rest of 16 KiB is for `sums`
+#else
 #define AT_ONCE 4
+#endif
 #include "include/reduce.glsl"
 #include "include/weight.glsl"
 
