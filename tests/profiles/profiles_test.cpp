@@ -3,6 +3,7 @@
 #include "kernels/embedded_shaders.h"
 #include "profiles/device_profile.h"
 #include "profiles/module_sizes.h"
+#include "session/engine_fixture.h"
 #include "test_shaders.h"
 
 #include <gtest/gtest-spi.h>
@@ -93,6 +94,27 @@ TEST(DeviceProfiles, what_goes_beyond_a_limit_fails) {
     EXPECT_NONFATAL_FAILURE(make_kernel(*device, 1000, 65, 9), "invocations of a workgroup: 130, smallest allows 128");
     EXPECT_NONFATAL_FAILURE(make_kernel(*device, 1021, 64, 9), "bytes of shared memory: 16400, smallest allows 16384");
     EXPECT_NONFATAL_FAILURE(make_kernel(*device, 1000, 64, 10), "storage buffers: 10, smallest allows 9");
+}
+
+// Every kernel of every round, under each profile; without shuffles where lavapipe's are too narrow, which takes more shared memory.
+TEST(DeviceProfiles, rounds_of_every_size_stay_within) {
+    for (const Expected& expected : kExpected) {
+        SCOPED_TRACE(expected.profile);
+        EngineDesc desc = bundled_pair(2, 1024);
+        desc.device.hook = under(*find_profile(expected.profile));
+        desc.adjust_tuning = [](Tuning& tuning) { tuning = runnable(tuning); };
+        desc.max_draft_len = kMaxDraft;
+        auto engine = Engine::create(desc, warnings_to_stderr());
+        ASSERT_TRUE(engine.ok()) << engine.status().message();
+        for (const float temperature : {0.0f, 1.0f}) {
+            SequenceRequest request;
+            request.drafter = DrafterChoice::automatic;
+            request.draft_len = kMaxDraft;
+            request.sampling.temperature = temperature;
+            const Status prepared = engine.value()->prepare(request);
+            ASSERT_TRUE(prepared.ok()) << prepared.message();
+        }
+    }
 }
 
 } // namespace
