@@ -17,6 +17,7 @@ using openai::Json;
 using openai::RequestError;
 
 constexpr std::string_view kModels = "/v1/models/";
+constexpr const char* kLoading = "Loading model"; // llama.cpp's words, for which clients look
 constexpr size_t kMostTokenizeBytes = size_t{1} << 20;
 
 constexpr const char* kPagePolicy =
@@ -42,8 +43,8 @@ Json parse_object(const std::string& body) {
 
 } // namespace
 
-Api::Api(const Settings& settings, const About& about, EngineThread& engine, Around around)
-    : settings_(settings), about_(about), engine_(engine), around_(std::move(around)), guard_(settings) {}
+Api::Api(const Settings& settings, EngineThread& engine, Around around)
+    : settings_(settings), engine_(engine), around_(std::move(around)), guard_(settings) {}
 
 const std::vector<Api::Route>& Api::routes() {
     static const std::vector<Route> all = {
@@ -123,7 +124,7 @@ std::optional<http::Response> Api::check(const http::Request& request) {
             return response;
         }
         guard_.check(request, is_open(request));
-        find(request, &allowed);
+        if (!find(request, &allowed)->is_open && !about_) throw RequestError("", kLoading, "", 503);
         return std::nullopt;
     } catch (const RequestError& error) {
         http::Response response = error_response(error);
@@ -157,9 +158,9 @@ void Api::handle(const std::shared_ptr<http::Exchange>& exchange) {
 void Api::complete(const Call& call) {
     const http::Request& request = call.request();
     if (const std::string why = trouble(); !why.empty()) throw RequestError("", why, "", 503);
-    openai::Request asked = openai::parse_request(*openai::endpoint_of(request.path), openai::parse_json(request.body), about_.limits);
-    if (settings_.is_model_strict && asked.model && *asked.model != about_.model)
-        throw RequestError("model", "expected " + about_.model, "model_not_found", 404);
+    openai::Request asked = openai::parse_request(*openai::endpoint_of(request.path), openai::parse_json(request.body), about_->limits);
+    if (settings_.is_model_strict && asked.model && *asked.model != about_->model)
+        throw RequestError("model", "expected " + about_->model, "model_not_found", 404);
     auto ticket = std::make_shared<Ticket>(call.exchange, std::move(asked));
     replies_.open(ticket, request.path, headers(request, call.request_id),
                   [this](std::shared_ptr<Ticket> gone) { engine_.cancel(std::move(gone)); });
@@ -170,12 +171,12 @@ void Api::complete(const Call& call) {
 // -----------------------------------------------------------------------------------------------------
 
 Json Api::model_json() const {
-    return {{"id", about_.model},
+    return {{"id", about_->model},
             {"object", "model"},
-            {"created", about_.created},
+            {"created", about_->created},
             {"owned_by", "auspex"},
-            {"max_model_len", about_.limits.max_context},
-            {"meta", {{"n_vocab", about_.limits.vocab_size}, {"n_ctx", about_.limits.max_context}}}};
+            {"max_model_len", about_->limits.max_context},
+            {"meta", {{"n_vocab", about_->limits.vocab_size}, {"n_ctx", about_->limits.max_context}}}};
 }
 
 void Api::list_models(const Call& call) {
@@ -183,12 +184,13 @@ void Api::list_models(const Call& call) {
 }
 
 void Api::show_model(const Call& call) {
-    if (call.request().path.substr(kModels.size()) != about_.model)
-        throw RequestError("", "expected " + about_.model, "model_not_found", 404);
+    if (call.request().path.substr(kModels.size()) != about_->model)
+        throw RequestError("", "expected " + about_->model, "model_not_found", 404);
     respond(call, model_json());
 }
 
 std::string Api::trouble() const {
+    if (!about_) return kLoading;
     if (engine_.is_lost()) return engine_.lost_because();
     if (engine_.is_draining()) return "the server is shutting down";
     if (engine_.is_stuck()) return "the engine has not answered for seconds";
@@ -210,11 +212,11 @@ void Api::live(const Call& call) {
 
 void Api::metrics(const Call& call) {
     respond(call, http::Response{.content_type = "text/plain; version=0.0.4; charset=utf-8",
-                                 .body = metrics_.text(*engine_.snapshot(), around_.connections(), about_, trouble().empty(), engine_.heartbeat_age_s())});
+                                 .body = metrics_.text(*engine_.snapshot(), around_.connections(), *about_, trouble().empty(), engine_.heartbeat_age_s())});
 }
 
 void Api::props(const Call& call) {
-    const openai::Limits& limits = about_.limits;
+    const openai::Limits& limits = about_->limits;
     respond(call, Json{{"default_generation_settings",
                         {{"n_ctx", limits.max_context},
                          {"params",
@@ -230,18 +232,18 @@ void Api::props(const Call& call) {
                            {"draft_len", "auto"}}}}},
                        {"total_slots", settings_.slots},
                        {"queue", settings_.queue},
-                       {"model_alias", about_.model},
-                       {"model_path", about_.model_path},
-                       {"model", about_.model},
+                       {"model_alias", about_->model},
+                       {"model_path", about_->model_path},
+                       {"model", about_->model},
                        {"n_ctx", limits.max_context},
                        {"n_vocab", limits.vocab_size},
                        {"max_draft_len", limits.max_draft_len},
                        {"has_draft", limits.has_draft_model || limits.has_self_draft},
-                       {"device", about_.device},
-                       {"driver", about_.driver},
-                       {"numerics", about_.numerics},
-                       {"version", about_.version},
-                       {"build_info", "auspex " + about_.version},
+                       {"device", about_->device},
+                       {"driver", about_->driver},
+                       {"numerics", about_->numerics},
+                       {"version", about_->version},
+                       {"build_info", "auspex " + about_->version},
                        {"modalities", {{"vision", false}, {"audio", false}}}});
 }
 
@@ -250,7 +252,7 @@ void Api::slots(const Call& call) {
     const auto snapshot = engine_.snapshot();
     Json slots = Json::array();
     const auto add = [&](const Snapshot::Line* line) {
-        Json slot = {{"id", slots.size()}, {"n_ctx", about_.limits.max_context}, {"is_processing", line != nullptr}};
+        Json slot = {{"id", slots.size()}, {"n_ctx", about_->limits.max_context}, {"is_processing", line != nullptr}};
         if (line) {
             slot["id_task"] = line->id;
             slot["state"] = phase_name(line->phase);
@@ -280,12 +282,12 @@ void Api::tokenize(const Call& call) {
     const bool parse_special = fields.boolean("parse_special").value_or(false);
     const bool with_pieces = fields.boolean("with_pieces").value_or(false);
     Json tokens = Json::array();
-    for (const uint32_t id : about_.vocabulary.encode(*text, add_special, parse_special)) {
+    for (const uint32_t id : about_->vocabulary.encode(*text, add_special, parse_special)) {
         if (!with_pieces) {
             tokens.push_back(id);
             continue;
         }
-        const std::string bytes = about_.vocabulary.piece(id).bytes;
+        const std::string bytes = about_->vocabulary.piece(id).bytes;
         const bool is_text = cli::find_invalid_utf8(bytes) == std::string::npos;
         tokens.push_back({{"id", id}, {"piece", is_text ? Json(bytes) : Json(std::vector<uint8_t>(bytes.begin(), bytes.end()))}});
     }
@@ -297,8 +299,8 @@ void Api::detokenize(const Call& call) {
     const openai::Fields fields(body);
     const Json* tokens = fields.find("tokens");
     if (!tokens || !tokens->is_array()) fields.refuse("tokens", "an array of token ids");
-    const auto ids = openai::parse_ids(*tokens, "tokens", about_.limits.vocab_size);
-    respond(call, Json{{"content", about_.vocabulary.decode(ids)}});
+    const auto ids = openai::parse_ids(*tokens, "tokens", about_->limits.vocab_size);
+    respond(call, Json{{"content", about_->vocabulary.decode(ids)}});
 }
 
 void Api::apply_template(const Call& call) {
@@ -309,7 +311,7 @@ void Api::apply_template(const Call& call) {
         std::optional<RequestError> error;
         try {
             for (const uint32_t id : backend.encode(messages))
-                prompt += about_.vocabulary.piece(id).bytes;
+                prompt += about_->vocabulary.piece(id).bytes;
         } catch (const RequestError& refused) {
             error = refused;
         } catch (const cli::Failure& failure) { // the device is lost: its client is told before everybody is

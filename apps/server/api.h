@@ -21,7 +21,9 @@ class Api {
         std::function<void(std::function<void()>)> post; // to the I/O thread; any thread
         std::function<http::Counts()> connections;
     };
-    Api(const Settings& settings, const About& about, EngineThread& engine, Around around);
+    Api(const Settings& settings, EngineThread& engine, Around around);
+    // The models are loaded; until now only health, the page and their like were answered.
+    void open(const About& about) { about_ = about; }
 
     // As http::Handler has them.
     std::optional<http::Response> check(const http::Request& request);
@@ -42,7 +44,7 @@ class Api {
         const char* method; // HEAD goes with GET
         const char* path;
         Action action;
-        bool is_open = false; // needs no key
+        bool is_open = false; // needs no key, nor a model
     };
     static const std::vector<Route>& routes();
 
@@ -70,7 +72,7 @@ class Api {
     std::string trouble() const; // why nothing is answered now; empty: it is
 
     const Settings& settings_;
-    const About& about_;
+    std::optional<About> about_{}; // none: it is loading
     EngineThread& engine_;
     Around around_;
     Guard guard_;

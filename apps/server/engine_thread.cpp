@@ -36,11 +36,10 @@ bool EngineThread::stop(std::chrono::milliseconds patience) {
     return ended_.wait_for(lock, patience, [&] { return has_ended_; });
 }
 
-void EngineThread::start() {
-    heartbeat_ = Clock::now().time_since_epoch().count();
+void EngineThread::start(std::function<bool()> open) {
     has_ended_ = false;
-    thread_ = std::thread([this] {
-        run();
+    thread_ = std::thread([this, open = std::move(open)] {
+        if (open()) run();
         const std::lock_guard lock(mutex_);
         has_ended_ = true;
         ended_.notify_all();
@@ -107,6 +106,7 @@ bool EngineThread::is_stuck() const {
 // ---------------------------------------------------------------------------------------------------
 
 void EngineThread::run() {
+    heartbeat_ = Clock::now().time_since_epoch().count();
     publish(true);
     while (run_tasks()) {
         heartbeat_ = Clock::now().time_since_epoch().count();

@@ -65,7 +65,8 @@ class EngineThread {
     EngineThread(Backend& backend, const Settings& settings, Deliver deliver);
     ~EngineThread() { join(); }
 
-    void start();
+    // open: the first thing it does; false is the end of it. It does not count as work.
+    void start(std::function<bool()> open = [] { return true; });
     // Ends it, and abandons what runs; nothing is delivered afterwards. False: within so long it did not come back from the
     // engine.
     bool stop(std::chrono::milliseconds patience);

@@ -14,14 +14,14 @@ constexpr const char* kShuttingDown = "the server is shutting down";
 
 } // namespace
 
-Server::Server(Backend& backend, const Settings& settings, const About& about)
+Server::Server(Backend& backend, const Settings& settings)
     : settings_(settings), engine_(backend, settings,
                                    [this](StepNews step) {
                                        // std::function wants what can be copied
                                        auto news = std::make_shared<StepNews>(std::move(step));
                                        http_.post([this, news] { api_.replies().take(std::move(*news)); });
                                    }),
-      api_(settings, about, engine_,
+      api_(settings, engine_,
            {.post = [this](std::function<void()> task) { http_.post(std::move(task)); },
             .connections = [this] { return http_.counts(); }}),
       http_(settings.http, handler()) {}
@@ -32,14 +32,30 @@ http::Handler Server::handler() {
             .refuse = [this](int status, const std::string& message) { return api_.refuse(status, message); }};
 }
 
-int Server::run() {
-    engine_.start();
-    http_.on_signal([this](int) { begin_drain(); });
+int Server::run(const Open& open, const std::function<void(const About&)>& when_ready) {
+    engine_.start([&] { return load(open, when_ready); });
     http_.after(std::min(kTick, settings_.silence), [this] { tick(); });
     http_.run();
     is_hanging_ = !engine_.stop(settings_.stuck);
+    if (!is_hanging_ && load_failure_) std::rethrow_exception(load_failure_);
     if (is_hanging_) return cli::kExitDevice;
     return engine_.is_lost() ? engine_.lost_exit_code() : cli::kExitOk;
+}
+
+bool Server::load(const Open& open, const std::function<void(const About&)>& when_ready) {
+    try {
+        const About about = open();
+        http_.post([this, about] {
+            api_.open(about);
+            http_.on_signal([this](int) { begin_drain(); });
+        });
+        if (when_ready) when_ready(about);
+        return true;
+    } catch (...) {
+        load_failure_ = std::current_exception();
+        http_.stop();
+        return false;
+    }
 }
 
 void Server::drain() {

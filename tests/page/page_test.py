@@ -567,6 +567,14 @@ class StandIn(Case):
             self.assertIn(text, waits)
         self.assertFalse(b.one(".waiting").is_shown)
 
+    def test_models_are_loaded(self):
+        b = self.browser
+        self.server.n_loading = 2
+        b.run("location.reload()")
+        b.wait(lambda: "Loading model" in b.one("#model").text, "what it waits for")
+        b.wait(lambda: b.one("#model").text == "stand-in on no device", "the model")
+        self.assertEqual(self.server.n_loading, 0)
+
     def test_a_key_is_asked_for(self):
         b = self.browser
         self.begin("key please")

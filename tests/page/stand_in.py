@@ -94,6 +94,7 @@ def rounds_of(text, draft_len, chance, most=8):
 class StandIn(http.server.ThreadingHTTPServer):
     daemon_threads = True
     log = []
+    n_loading = 0  # requests for props that it refuses first
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -121,7 +122,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         name = self.path.split("?")[0].lstrip("/") or "index.html"
         file = PAGE / name
-        if self.path == "/props":
+        if self.path == "/props" and self.server.n_loading > 0:
+            self.server.n_loading -= 1
+            self.refuse(503, "Loading model", **{"Retry-After": "1"})
+        elif self.path == "/props":
             self.answer(200, {"model": "stand-in", "n_ctx": 512, "max_draft_len": 8, "has_draft": True, "device": "no device",
                               "version": "0", "default_generation_settings": {"temperature": 0.0, "top_p": 1.0, "top_k": 0, "min_p": 0.0}})
         elif self.path == "/stand_in/log":

@@ -5,6 +5,8 @@
 #include "server/server.h"
 #include "server/stand_in.h"
 
+#include <future>
+
 namespace auspex::test {
 
 using Json = openai::Json;
@@ -38,7 +40,11 @@ inline server::About stand_in_about() {
 class ServedStandIn {
   public:
     explicit ServedStandIn(Settings asked = quick_settings())
-        : settings(std::move(asked)), server(backend, settings, about), thread_([this] { exit_code_ = server.run(); }) {}
+        : settings(std::move(asked)), server(backend, settings), thread_([this] {
+              exit_code_ = server.run([] { return stand_in_about(); }, [this](const server::About&) { is_ready_.set_value(); });
+          }) {
+        is_ready_.get_future().wait();
+    }
     ~ServedStandIn() {
         backend.hold(false);
         stop();
@@ -61,11 +67,11 @@ class ServedStandIn {
 
     StandIn backend;
     Settings settings;
-    server::About about = stand_in_about();
     server::Server server;
 
   private:
     int exit_code_ = -1;
+    std::promise<void> is_ready_{};
     std::thread thread_;
 };
 

@@ -1,6 +1,7 @@
 // auspex serve: the engine behind the server of apps/server. The address is taken before the models are loaded, so that one
-// that is taken already is said at once.
+// that is taken already is said at once, and balancers hear what it does.
 #include "cli/common/engine/answering.h"
+#include "cli/common/engine/llvmpipe_threads.h"
 #include "cli/common/input/values.h"
 #include "cli/common/output/standard_output.h"
 #include "cli/serve/options.h"
@@ -17,16 +18,17 @@ namespace {
 
 class EngineBackend : public server::Backend {
   public:
-    explicit EngineBackend(const ServeOptions& options) : options_(options) {}
+    explicit EngineBackend(const ServeOptions& options) : options_(options), request_{options.models} {
+        request_.max_sequences = options_.server.slots;
+        request_.max_waiting = options_.server.most_alive(); // the server itself says when it is enough
+        request_.max_draft_len = options_.sampling.max_draft_len();
+        request_.cache_tokens = options_.cache_tokens;
+        request_.often_one = true;
+        keep_llvmpipe_from_waking_threads(request_); // the environment is set while this is the only thread
+    }
 
     void open() {
-        Client::Request request{options_.models};
-        request.max_sequences = options_.server.slots;
-        request.max_waiting = options_.server.most_alive(); // the server itself says when it is enough
-        request.max_draft_len = options_.sampling.max_draft_len();
-        request.cache_tokens = options_.cache_tokens;
-        request.often_one = true;
-        client_.emplace(request);
+        client_.emplace(request_);
         tokenizer_.emplace(options_.models.target);
         answering_.emplace(AnsweringOptions{.models = options_.models,
                                             .model = options_.alias,
@@ -81,6 +83,7 @@ class EngineBackend : public server::Backend {
 
   private:
     const ServeOptions& options_;
+    Client::Request request_;
     std::optional<Client> client_{};
     std::optional<Tokenizer> tokenizer_{};
     std::optional<Answering> answering_{};
@@ -123,14 +126,16 @@ int serve(const ServeOptions& asked) {
             options.server.keys.push_back(std::move(key));
     if (options.alias.empty() && options.models.is_bundled_pair) options.alias = "bundled-pair";
     EngineBackend backend(options);
-    server::About about;
     try {
-        server::Server server(backend, options.server, about);
-        backend.open();
-        about = backend.about();
-        print_text(greeting(options.server, about, server.url()));
-        flush_output();
-        const int exit_code = server.run();
+        server::Server server(backend, options.server);
+        const auto open = [&] {
+            backend.open();
+            return backend.about();
+        };
+        const int exit_code = server.run(open, [&](const server::About& about) {
+            print_text(greeting(options.server, about, server.url()));
+            flush_output();
+        });
         if (server.is_hanging()) { // nothing can be taken down in order
             std::fputs("auspex: the engine does not come back; ending without it\n", stderr);
             std::_Exit(exit_code);

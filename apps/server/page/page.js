@@ -319,8 +319,9 @@ async function showProps() {
         const where = props.device ? ` on ${props.device}` : "";
         setText(byId("model"), `${props.model ?? "a model"}${where}`);
     } catch (error) {
-        setText(byId("model"), "");
+        setText(byId("model"), error.status === 503 ? error.message : "");
         if (error.status === 401) askForKey(showProps);
+        else if (error.status === 503) setTimeout(showProps, 1000 * (error.retryAfter ?? 1)); // it is loading
         else setStatus(messageOf(error));
     }
 }
