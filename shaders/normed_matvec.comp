@@ -20,9 +20,8 @@ layout(std430, binding = kNormedBests) writeonly buffer Bests { BestToken bests[
 layout(std430, binding = kNormedState) readonly buffer State { SlotState state[]; };
 layout(std430, binding = kNormedRows) readonly buffer Rows { Row rows[]; };
 
-// An invocation's own sums, so that what follows with noise is a loop: compilers take long over 16 copies of it.
-const uint kKept = uint(kHeld * ROWS);
-shared float sums[BESTS < 2u ? 1u : gl_WorkGroupSize.x * kKept];
+// (team, output, row), so that what follows with noise is a loop: compilers take long over 16 copies of it.
+shared float sums[BESTS < 2u ? 1u : TEAMS * kTeamSums];
 
 // The workgroup's best of a row. Must be reached by all of it.
 void write_best(uint row, float best, uint best_id) {
@@ -56,8 +55,11 @@ void main() {
         }
         return;
     }
-    uint own = gl_LocalInvocationIndex * kKept;
-    [[unroll]] for (int i = 0; i < kHeld * ROWS; ++i) sums[own + i] = acc[i];
+    uint own = team_index() * kTeamSums + uint(first_out * ROWS);
+    if (writes) {
+        [[unroll]] for (int i = 0; i < kHeld * ROWS; ++i) sums[own + i] = acc[i];
+    }
+    if (LANES > uint(OUTS)) team_barrier(); // lanes that hold the same output take it from one
     for (uint r = 0u; r < ROWS && row0 + r < args.n_rows; ++r) {
         uint row = row0 + r;
         uint at = args.first_row + row * args.row_step;

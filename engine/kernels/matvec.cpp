@@ -25,11 +25,11 @@ uint32_t steps_ahead(const Tuning& tuning, const Tensor& weight, uint32_t tile, 
     return ahead;
 }
 // What the family's members take of shared memory where x of blocks goes through it: `staged` of dots.glsl, rows of x and of a norm's
-// weights; a sum per invocation and row; without shuffles what reduce.glsl exchanges; and what finds the best token.
-uint32_t shared_bytes(const Tuning& tuning, uint32_t rows, bool normed, uint32_t ahead) {
+// weights; a team's sums; without shuffles what reduce.glsl exchanges; and what finds the best token.
+uint32_t shared_bytes(const Tuning& tuning, uint32_t rows, uint32_t outs, bool normed, uint32_t ahead) {
     constexpr uint32_t kQuads = 8, kExchanged = 40, kOther = 512;
     const uint32_t threads = tuning.lanes * tuning.matvec_teams;
-    return 16 * kQuads * (rows + normed) * (tuning.lanes * ahead + 1) + threads * (4 * rows + (tuning.subgroup ? 0 : kExchanged)) + kOther;
+    return 16 * kQuads * (rows + normed) * (tuning.lanes * ahead + 1) + 4 * tuning.matvec_teams * outs * rows + (tuning.subgroup ? 0 : threads * kExchanged) + kOther;
 }
 
 // Outputs per team as tuning says, but few enough that a matrix of few outputs keeps the device's units busy.
@@ -57,8 +57,8 @@ MatvecVariant matvec_variant(const Tuning& tuning, const Tensor& weight, uint32_
     const uint32_t lanes = tuning.lanes, teams = tuning.matvec_teams;
     KernelId id = {.variant = quant ? ".quant" : "", .has_subgroup_variant = true};
     uint32_t ahead = steps_ahead(tuning, weight, tile, outs);
-    const bool staged = quant && !tuning.wide && shared_bytes(tuning, tile, normed, 1) <= tuning.matvec_staged_bytes;
-    while (staged && shared_bytes(tuning, tile, normed, ahead) > tuning.matvec_staged_bytes) --ahead;
+    const bool staged = quant && !tuning.wide && shared_bytes(tuning, tile, outs, normed, 1) <= tuning.matvec_staged_bytes;
+    while (staged && shared_bytes(tuning, tile, outs, normed, ahead) > tuning.matvec_staged_bytes) --ahead;
     id.constants = {lanes * teams, lanes, teams, weight.layout(), tile, outs, ahead, staged};
     id.constants.insert(id.constants.end(), own_constants);
     id.texels = {gpu::kTexelVecs + gpu::kMatvecWeight, gpu::kTexelVecs + gpu::kMatvecX};

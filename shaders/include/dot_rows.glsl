@@ -113,13 +113,16 @@
                 if (out0 + first_out + o < args.n_out && row0 + r < args.n_rows)
                     emit_pair(out0 + first_out + o, row0 + r, acc[o * ROWS + r], acc[(o + 1) * ROWS + r]);
     } else {
-        uint own = gl_LocalInvocationIndex * uint(ROWS);
-        [[unroll]] for (int r = 0; r < ROWS; ++r) sums[own + r] = acc[r];
-        for (uint r = 0u; r < ROWS; ++r) {
-            float even = sums[own + r];
-            float odd = lane_exchange(even, LANES / uint(OUTS)); // the lane that kept the other half of the last two
-            if (writes && first_out % 2 == 0 && out0 + first_out < args.n_out && row0 + r < args.n_rows)
-                emit_pair(out0 + first_out, row0 + r, even, odd);
+        uint team_sums = team_index() * kTeamSums;
+        if (writes) {
+            [[unroll]] for (int r = 0; r < ROWS; ++r) sums[team_sums + uint(first_out * ROWS + r)] = acc[r];
+        }
+        team_barrier();
+        for (uint pair = lane; pair < kTeamSums / 2u; pair += LANES) {
+            uint r = pair % uint(ROWS);
+            uint o = 2u * (pair / uint(ROWS));
+            if (out0 + o < args.n_out && row0 + r < args.n_rows)
+                emit_pair(out0 + o, row0 + r, sums[team_sums + o * uint(ROWS) + r], sums[team_sums + (o + 1u) * uint(ROWS) + r]);
         }
     }
 #endif

@@ -32,11 +32,7 @@ layout(constant_id = 6) const int AHEAD = 1;
 layout(constant_id = 7) const uint STAGED = 0; // 1: x comes through shared memory
 #endif
 #define WEIGHT_BINDING kMatvecWeight
-#ifdef PAIRS_OUT
-#define AT_ONCE (ROWS > 4 ? 2 : 4) // the rest of 16 KiB is for `sums`
-#else
 #define AT_ONCE 4
-#endif
 #include "include/reduce.glsl"
 #include "include/weight.glsl"
 
@@ -68,10 +64,11 @@ vec4 norm_vec(uint at) { return uintBitsToFloat(FETCH_VEC(norm, norm_texels, at)
 
 // Outputs that a lane holds after the reduction.
 const int kHeld = uint(OUTS) > LANES ? OUTS / int(LANES) : 1;
+const uint kTeamSums = uint(OUTS * ROWS); // (output, row)
 #ifdef PAIRS_OUT
-// (invocation, row), where each holds one output of every row, so that what follows is a loop: compilers take long over 16 copies
-// of an emit_pair. Verify passes hold two outputs and are unrolled, which is faster.
-shared float sums[kHeld > 1 ? 1u : gl_WorkGroupSize.x * uint(ROWS)];
+// (team, output, row), where a lane holds one output of every row: its lanes share the pairs, in a loop, because compilers take long
+// over 16 copies of an emit_pair. Where it holds more, as llvmpipe's, they are unrolled, which is faster.
+shared float sums[kHeld > 1 ? 1u : TEAMS * kTeamSums];
 #endif
 
 // One level of the reduction tree. While a team holds several outputs, each half of the lanes keeps half of them, so that
