@@ -90,7 +90,7 @@ std::vector<uint32_t> outs_choices();      // of one or two rows; with 16 of the
 std::vector<uint32_t> many_outs_choices(); // of more: no compiler holds 16 outputs of 8 rows in registers
 std::vector<uint32_t> ahead_choices();
 std::vector<uint32_t> teams_choices(const Tuning& base, const DeviceCaps& caps);
-std::vector<uint32_t> norm_stage_choices(); // of norm_stage_rows: of none, of a verify pass, of every pass
+std::vector<uint32_t> norm_stage_choices(); // of norm_stage_rows: of none, of passes with drafts but for the smallest or all of them, of every pass
 std::vector<uint32_t> staged_choices(const DeviceCaps& caps); // matvec_staged_bytes: none, or all that there are
 std::vector<uint32_t> vocab_threads_choices(const DeviceCaps& caps);
 std::vector<uint32_t> attention_rows_choices();

@@ -396,7 +396,7 @@ TEST(Tuning, hostile_files_are_ignored) {
         {"block_rows", {json::array(), {1, 3}, {2, 4}, {8, 1}, {64}, long_list}},
         {"wide", {1, 0, "true", nullptr}},
         {"texels", {1, 0, "true", nullptr}},
-        {"norm_stage_rows", {2, 4, -1, 1.5, true, "1", nullptr}},
+        {"norm_stage_rows", {4, 5, -1, 1.5, true, "1", nullptr}},
         {"staged_bytes", {1, 4096, 1u << 20, -1, "0", true, nullptr}},
         {"matrix_blocks", {0, 3, 4, -1, "1", nullptr}},
         {"rows_agree", {false, 1, nullptr}}, // false goes with one row count only
@@ -452,8 +452,9 @@ TEST(Tuning, only_bit_neutral_sizes_may_be_chosen) {
     EXPECT_TRUE(may([](Tuning& t) { t.matvec_many_outs = 8; }));
     EXPECT_FALSE(may([](Tuning& t) { t.matvec_many_outs = 16; })) << "no compiler holds them";
     EXPECT_TRUE(may([](Tuning& t) { t.matvec_rows = {1, 8}; }));
+    EXPECT_TRUE(may([](Tuning& t) { t.norm_stage_rows = 2; }));
     EXPECT_TRUE(may([](Tuning& t) { t.norm_stage_rows = 3; }));
-    EXPECT_FALSE(may([](Tuning& t) { t.norm_stage_rows = 2; }));
+    EXPECT_FALSE(may([](Tuning& t) { t.norm_stage_rows = 4; }));
     EXPECT_TRUE(may([&](Tuning& t) { t.matvec_staged_bytes = caps.max_shared_memory_bytes; }));
     EXPECT_FALSE(may([](Tuning& t) { t.matvec_staged_bytes = 4096; }));
     EXPECT_TRUE(may([](Tuning& t) { t.matvec_ahead = 1; }));

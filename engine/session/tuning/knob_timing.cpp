@@ -32,7 +32,7 @@ constexpr double kWins = 0.97;            // of the time before, at most
 constexpr uint32_t kDuels = 5;            // of the best challenger
 constexpr size_t kRowRounds = 5, kLeastRounds = 2; // of all row counts
 constexpr uint32_t kMostRows = 16;
-constexpr uint32_t kPlainRows = 1, kVerifyRows = 5; // of a usual verify pass
+constexpr uint32_t kPlainRows = 1, kFewestDrafted = 2, kVerifyRows = 5; // of the smallest and of a usual verify pass
 constexpr uint32_t kVerifyKeys = 1000; // that lie before it
 constexpr uint32_t kKeysPerPage = 16;  // as engines have them
 constexpr uint32_t kPromptRows = 256, kPromptRepetitions = 5;
@@ -284,7 +284,7 @@ Result<double> KnobTimer::score_ms(const Tuning& tuning) {
 Result<double> KnobTimer::norm_ms(const Tuning& tuning) {
     double sum = 0;
     for (const Matrix& matrix : matrices_)
-        for (uint32_t n_rows : {kPlainRows, kVerifyRows}) {
+        for (uint32_t n_rows : {kPlainRows, kFewestDrafted, kVerifyRows}) {
             if (!matrix.is_behind_norm) continue;
             AUSPEX_TRY_ASSIGN(ms, least_ms(tuning, [&](Recorder& to) {
                 for (const Tensor& copy : matrix.copies) {
