@@ -43,8 +43,8 @@ Json parse_object(const std::string& body) {
 
 } // namespace
 
-Api::Api(const Settings& settings, EngineThread& engine, Around around)
-    : settings_(settings), engine_(engine), around_(std::move(around)), guard_(settings) {}
+Api::Api(const Settings& settings, EngineThread& engine, Worker& worker, Around around)
+    : settings_(settings), engine_(engine), worker_(worker), around_(std::move(around)), guard_(settings) {}
 
 const std::vector<Api::Route>& Api::routes() {
     static const std::vector<Route> all = {
@@ -110,6 +110,20 @@ void Api::respond(const Call& call, http::Response response) const {
 
 void Api::respond(const Call& call, const Json& body) const {
     respond(call, http::Response{.body = openai::to_text(body)});
+}
+
+void Api::respond_later(const Call& call, std::function<Json()> answer) {
+    worker_.put([this, call, answer = std::move(answer)] {
+        http::Response response;
+        try {
+            response.body = openai::to_text(answer());
+        } catch (const RequestError& error) {
+            response = error_response(error);
+        } catch (const std::exception& error) {
+            response = error_response(RequestError("", error.what(), "", 500));
+        }
+        around_.post([this, call, response] { respond(call, response); });
+    });
 }
 
 std::optional<http::Response> Api::check(const http::Request& request) {
@@ -281,17 +295,19 @@ void Api::tokenize(const Call& call) {
     const bool add_special = fields.boolean("add_special").value_or(false);
     const bool parse_special = fields.boolean("parse_special").value_or(false);
     const bool with_pieces = fields.boolean("with_pieces").value_or(false);
-    Json tokens = Json::array();
-    for (const uint32_t id : about_->vocabulary.encode(*text, add_special, parse_special)) {
-        if (!with_pieces) {
-            tokens.push_back(id);
-            continue;
+    respond_later(call, [this, text = *text, add_special, parse_special, with_pieces] {
+        Json tokens = Json::array();
+        for (const uint32_t id : about_->vocabulary.encode(text, add_special, parse_special)) {
+            if (!with_pieces) {
+                tokens.push_back(id);
+                continue;
+            }
+            const std::string bytes = about_->vocabulary.piece(id).bytes;
+            const bool is_text = cli::find_invalid_utf8(bytes) == std::string::npos;
+            tokens.push_back({{"id", id}, {"piece", is_text ? Json(bytes) : Json(std::vector<uint8_t>(bytes.begin(), bytes.end()))}});
         }
-        const std::string bytes = about_->vocabulary.piece(id).bytes;
-        const bool is_text = cli::find_invalid_utf8(bytes) == std::string::npos;
-        tokens.push_back({{"id", id}, {"piece", is_text ? Json(bytes) : Json(std::vector<uint8_t>(bytes.begin(), bytes.end()))}});
-    }
-    respond(call, Json{{"tokens", tokens}});
+        return Json{{"tokens", tokens}};
+    });
 }
 
 void Api::detokenize(const Call& call) {
@@ -300,31 +316,13 @@ void Api::detokenize(const Call& call) {
     const Json* tokens = fields.find("tokens");
     if (!tokens || !tokens->is_array()) fields.refuse("tokens", "an array of token ids");
     const auto ids = openai::parse_ids(*tokens, "tokens", about_->limits.vocab_size);
-    respond(call, Json{{"content", about_->vocabulary.decode(ids)}});
+    respond_later(call, [this, ids] { return Json{{"content", about_->vocabulary.decode(ids)}}; });
 }
 
 void Api::apply_template(const Call& call) {
     const Json body = openai::parse_json(call.request().body);
-    auto messages = openai::parse_messages(body);
-    engine_.call([this, call, messages = std::move(messages)](Backend& backend) {
-        std::string prompt;
-        std::optional<RequestError> error;
-        try {
-            for (const uint32_t id : backend.encode(messages))
-                prompt += about_->vocabulary.piece(id).bytes;
-        } catch (const RequestError& refused) {
-            error = refused;
-        } catch (const cli::Failure& failure) { // the device is lost: its client is told before everybody is
-            error = RequestError("", failure.what(), "", 503);
-            engine_.fail(failure);
-        }
-        around_.post([this, call, prompt, error] {
-            if (error)
-                respond(call, error_response(*error));
-            else
-                respond(call, Json{{"prompt", prompt}});
-        });
-    });
+    const auto messages = openai::parse_messages(body);
+    respond_later(call, [this, messages] { return Json{{"prompt", about_->vocabulary.decode(about_->vocabulary.lay_out(messages))}}; });
 }
 
 // ---- the page

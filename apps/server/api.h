@@ -21,7 +21,7 @@ class Api {
         std::function<void(std::function<void()>)> post; // to the I/O thread; any thread
         std::function<http::Counts()> connections;
     };
-    Api(const Settings& settings, EngineThread& engine, Around around);
+    Api(const Settings& settings, EngineThread& engine, Worker& worker, Around around);
     // The models are loaded; until now only health, the page and their like were answered.
     void open(const About& about) { about_ = about; }
 
@@ -54,6 +54,8 @@ class Api {
     std::vector<http::Header> headers(const http::Request& request, const std::string& request_id) const;
     void respond(const Call& call, http::Response response) const;
     void respond(const Call& call, const openai::Json& body) const;
+    // With what `answer` gives, on the worker's thread. It may throw openai::RequestError.
+    void respond_later(const Call& call, std::function<openai::Json()> answer);
 
     void complete(const Call& call);
     void list_models(const Call& call);
@@ -74,6 +76,7 @@ class Api {
     const Settings& settings_;
     std::optional<About> about_{}; // none: it is loading
     EngineThread& engine_;
+    Worker& worker_;
     Around around_;
     Guard guard_;
     Metrics metrics_{};

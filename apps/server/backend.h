@@ -1,5 +1,5 @@
 // What answers requests, as the engine thread sees it: an engine with its models, or what stands in for one in tests. One
-// thread at a time.
+// thread at a time, but for prepare.
 #pragma once
 
 #include "cli/common/engine/job.h"
@@ -15,7 +15,7 @@ class Backend {
   public:
     virtual ~Backend() = default;
 
-    // Makes tokens of what the job's request has, and room for its answer. Throws openai::RequestError.
+    // Makes tokens of what the job's request has, and room for its answer. Throws openai::RequestError. Any thread.
     virtual void prepare(cli::Job& job) = 0;
     // Afterwards the job stays where it is until it has ended or is abandoned. Throws openai::RequestError: nothing of it
     // is left.
@@ -31,8 +31,6 @@ class Backend {
     virtual void wait(uint32_t timeout_ms) = 0;
     virtual size_t n_alive() const = 0; // sequences
     virtual auspex_engine_load load() = 0;
-    // As the model's template lays a conversation out. Throws openai::RequestError.
-    virtual std::vector<uint32_t> encode(const std::vector<openai::Message>& messages) = 0;
 };
 
 } // namespace auspex::server

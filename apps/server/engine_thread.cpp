@@ -13,6 +13,7 @@ using namespace std::chrono_literals;
 
 constexpr uint32_t kWaitMs = 5;
 constexpr auto kIdle = 500ms, kPublish = 50ms, kProgress = 200ms;
+constexpr size_t kLongBytes = size_t{16} << 10; // of text, which takes some 20 ms to become tokens
 constexpr size_t kPauseBytes = size_t{256} << 10, kResumeBytes = size_t{64} << 10; // that a reader has not taken
 
 uint32_t retry_after(double wait_ms) {
@@ -21,8 +22,8 @@ uint32_t retry_after(double wait_ms) {
 
 } // namespace
 
-EngineThread::EngineThread(Backend& backend, const Settings& settings, Deliver deliver)
-    : backend_(backend), settings_(settings), deliver_(std::move(deliver)) {}
+EngineThread::EngineThread(Backend& backend, const Settings& settings, Worker& worker, Deliver deliver)
+    : backend_(backend), settings_(settings), worker_(worker), deliver_(std::move(deliver)) {}
 
 void EngineThread::join() {
     stop(0ms);
@@ -56,8 +57,37 @@ void EngineThread::put(Task task) {
 }
 
 void EngineThread::submit(std::shared_ptr<Ticket> ticket) {
-    ++n_open_;
-    put([this, ticket = std::move(ticket)] { take_in(ticket); });
+    const size_t n_before = n_open_++;
+    if (ticket->text_bytes() <= kLongBytes)
+        put([this, ticket = std::move(ticket)] { take_in(ticket); });
+    else if (n_before >= settings_.most_alive()) // it would be refused, and its text is memory
+        put([this, ticket = std::move(ticket), n_before] { refuse_overload(ticket, n_before); });
+    else
+        worker_.put([this, ticket = std::move(ticket)] { read_long(ticket); });
+}
+
+// Makes tokens of it, unless it has them; what keeps it from that.
+std::optional<openai::RequestError> EngineThread::prepare(Ticket& ticket) const {
+    if (!ticket.prompts.empty()) return {};
+    try {
+        backend_.prepare(ticket);
+        return {};
+    } catch (const openai::RequestError& error) {
+        return error;
+    } catch (const std::exception& error) { // memory, or a fault of ours: this one's client is told, the others go on
+        return openai::RequestError("", error.what(), "", 500);
+    }
+}
+
+void EngineThread::read_long(const std::shared_ptr<Ticket>& ticket) {
+    std::optional<openai::RequestError> error;
+    if (!ticket->is_gone() && !is_lost_ && !is_draining_) error = prepare(*ticket); // else take_in says so
+    put([this, ticket, error] {
+        if (error)
+            refuse(ticket, *error);
+        else
+            take_in(ticket);
+    });
 }
 
 void EngineThread::cancel(std::shared_ptr<Ticket> ticket) {
@@ -66,10 +96,6 @@ void EngineThread::cancel(std::shared_ptr<Ticket> ticket) {
 
 void EngineThread::call(std::function<void(Backend&)> task) {
     put([this, task = std::move(task)] { task(backend_); });
-}
-
-void EngineThread::fail(const cli::Failure& failure) {
-    lose(failure);
 }
 
 void EngineThread::drain() {
@@ -155,24 +181,16 @@ void EngineThread::take_in(const std::shared_ptr<Ticket>& ticket) {
     const size_t n_alive = backend_.n_alive(), most = settings_.most_alive();
     if (ticket->n_sequences() > most)
         return refuse(ticket, {ticket->request.n > 1 ? "n" : "prompt", cli::format("expected at most %zu answers at once, found %u", most, ticket->n_sequences())});
-    if (n_alive + ticket->n_sequences() > most) {
-        const double wait_ms = backend_.load().wait_ms;
-        const uint32_t wait_s = retry_after(wait_ms);
-        return refuse(ticket,
-                      {"", cli::format("%zu answers are being written or waited for, which is as many as there may be; try again in %u s",
-                                       n_alive, wait_s),
-                       "overloaded", settings_.overload_status},
-                      wait_s);
-    }
+    if (n_alive + ticket->n_sequences() > most) return refuse_overload(ticket, n_alive);
+    if (const auto error = prepare(*ticket)) return refuse(ticket, *error);
     try {
-        backend_.prepare(*ticket);
         backend_.begin(*ticket);
     } catch (const openai::RequestError& error) {
         return refuse(ticket, error);
     } catch (const cli::Failure& failure) {
         lose(failure);
         return refuse(ticket, {"", failure.what(), "", 503});
-    } catch (const std::exception& error) { // memory, or a fault of ours: this one's client is told, the others go on
+    } catch (const std::exception& error) { // likewise
         refuse(ticket, {"", error.what(), "", 500});
         return backend_.abandon(*ticket);
     }
@@ -182,6 +200,14 @@ void EngineThread::take_in(const std::shared_ptr<Ticket>& ticket) {
     ticket->progress_due = Clock::now() + kProgress;
     if (ticket->progress.phase != AUSPEX_PHASE_WAITING) step_.queue_s.push_back(0);
     step_.events.push_back({.ticket = ticket, .kind = TicketEvent::Kind::begun, .progress = ticket->progress});
+}
+
+void EngineThread::refuse_overload(const std::shared_ptr<Ticket>& ticket, size_t n_alive) {
+    const uint32_t wait_s = retry_after(is_lost_ ? 0 : backend_.load().wait_ms);
+    refuse(ticket,
+           {"", cli::format("%zu answers are being written or waited for, which is as many as there may be; try again in %u s", n_alive, wait_s),
+            "overloaded", settings_.overload_status},
+           wait_s);
 }
 
 void EngineThread::drop(const std::shared_ptr<Ticket>& ticket) {

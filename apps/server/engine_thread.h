@@ -1,10 +1,11 @@
 // The thread that owns the engine. Requests come in, what becomes of them goes out in one batch per step; nobody else
-// touches the engine, and this thread waits for no socket.
+// touches the engine, and this thread waits for no socket. Long texts become tokens on the worker's thread before.
 #pragma once
 
 #include "server/backend.h"
 #include "server/settings.h"
 #include "server/ticket.h"
+#include "server/worker.h"
 
 #include <atomic>
 #include <condition_variable>
@@ -62,7 +63,7 @@ class EngineThread {
   public:
     using Deliver = std::function<void(StepNews)>;
     // deliver: called on the engine thread. Nothing starts before start().
-    EngineThread(Backend& backend, const Settings& settings, Deliver deliver);
+    EngineThread(Backend& backend, const Settings& settings, Worker& worker, Deliver deliver);
     ~EngineThread() { join(); }
 
     // open: the first thing it does; false is the end of it. It does not count as work.
@@ -75,7 +76,6 @@ class EngineThread {
     void submit(std::shared_ptr<Ticket> ticket);
     void cancel(std::shared_ptr<Ticket> ticket);
     void call(std::function<void(Backend&)> task); // a cli::Failure that it throws is the engine's end; others are lost
-    void fail(const cli::Failure& failure);        // the same, said by such a task
     // Refuses what comes from now on.
     void drain();
     // Ends what runs with an error, which is delivered.
@@ -96,7 +96,10 @@ class EngineThread {
     void run();
     void put(Task task);
     bool run_tasks();
+    std::optional<openai::RequestError> prepare(Ticket& ticket) const; // the worker's thread, or this
+    void read_long(const std::shared_ptr<Ticket>& ticket); // on the worker's thread
     void take_in(const std::shared_ptr<Ticket>& ticket);
+    void refuse_overload(const std::shared_ptr<Ticket>& ticket, size_t n_alive);
     void drop(const std::shared_ptr<Ticket>& ticket);
     void refuse(const std::shared_ptr<Ticket>& ticket, openai::RequestError error, uint32_t retry_after_s = 0);
     void cut(const std::shared_ptr<Ticket>& ticket, openai::RequestError error); // ends what runs, and says why
@@ -112,6 +115,7 @@ class EngineThread {
 
     Backend& backend_;
     const Settings& settings_;
+    Worker& worker_;
     Deliver deliver_;
     std::vector<std::shared_ptr<Ticket>> running_{}; // begun, not ended
     StepNews step_{};

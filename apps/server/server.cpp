@@ -15,13 +15,13 @@ constexpr const char* kShuttingDown = "the server is shutting down";
 } // namespace
 
 Server::Server(Backend& backend, const Settings& settings)
-    : settings_(settings), engine_(backend, settings,
+    : settings_(settings), engine_(backend, settings, worker_,
                                    [this](StepNews step) {
                                        // std::function wants what can be copied
                                        auto news = std::make_shared<StepNews>(std::move(step));
                                        http_.post([this, news] { api_.replies().take(std::move(*news)); });
                                    }),
-      api_(settings, engine_,
+      api_(settings, engine_, worker_,
            {.post = [this](std::function<void()> task) { http_.post(std::move(task)); },
             .connections = [this] { return http_.counts(); }}),
       http_(settings.http, handler()) {}

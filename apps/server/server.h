@@ -45,6 +45,7 @@ class Server {
     EngineThread engine_;
     Api api_;
     http::Server http_;
+    Worker worker_{}; // its tasks use all of these
     int n_signals_ = 0;
     bool has_ended_all_ = false, is_leaving_ = false, is_hanging_ = false;
     Clock::time_point drain_end_{};

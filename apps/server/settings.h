@@ -34,7 +34,9 @@ struct Settings {
 // A model's tokens. Any thread.
 struct Vocabulary {
     std::function<std::vector<uint32_t>(const std::string& text, bool add_bos, bool parse_control)> encode;
-    std::function<std::string(const std::vector<uint32_t>& ids)> decode;
+    // As the model's template lays a conversation out. Throws openai::RequestError.
+    std::function<std::vector<uint32_t>(const std::vector<openai::Message>& messages)> lay_out;
+    std::function<std::string(const std::vector<uint32_t>& ids)> decode; // with the spellings of control tokens
     openai::Pieces piece;
 };
 

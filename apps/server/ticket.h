@@ -38,6 +38,14 @@ class Ticket : public cli::Job {
     size_t n_unsent() const { return exchange_->n_unsent(); }
     bool is_gone() const { return exchange_->is_gone(); }
     uint32_t n_sequences() const { return request.n_prompts() * request.n; }
+    size_t text_bytes() const { // that have to become tokens
+        size_t bytes = 0;
+        for (const openai::Message& message : request.messages)
+            bytes += message.content.size();
+        for (const openai::Prompt& prompt : request.prompts)
+            if (const auto* text = std::get_if<std::string>(&prompt)) bytes += text->size();
+        return bytes;
+    }
 
     // ---- the I/O thread
     http::Exchange& exchange() { return *exchange_; }

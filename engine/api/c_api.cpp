@@ -274,18 +274,9 @@ auspex_status auspex_engine_encode_chat(auspex_engine* engine, const auspex_chat
 auspex_status auspex_engine_encode_messages(auspex_engine* engine, const auspex_chat_message* messages, size_t message_count,
                                             const auspex_chat_options* options, uint32_t* tokens, size_t capacity, size_t* count) {
     return guard([&] {
-        if (!engine || !count || (!messages && message_count > 0) || (!tokens && capacity > 0)) return refuse(engine, kNoPointer);
-        auspex_chat_options o;
-        auspex_chat_options_init(&o, sizeof o);
-        if (options && !read_struct(options, AUSPEX_TYPE_CHAT_OPTIONS, o)) return refuse(engine, kNoStruct);
+        if (!engine || !count || (!tokens && capacity > 0)) return refuse(engine, kNoPointer);
         MessagesRequest request;
-        for (size_t i = 0; i < message_count; ++i) {
-            const auspex_chat_message& message = messages[i];
-            if (!message.role || (!message.content && message.content_bytes > 0)) return refuse(engine, kNoPointer);
-            request.messages.push_back({message.role, message.content ? std::string(message.content, message.content_bytes) : std::string()});
-        }
-        if (o.template_name) request.layout = o.template_name;
-        if (o.date) request.date = o.date;
+        if (const char* why = read_messages(messages, message_count, options, request)) return refuse(engine, why);
         auto ids = engine->engine->encode_messages(std::move(request));
         if (!ids.ok()) return to_public(ids.status(), engine->engine->log());
         return give(ids.value(), tokens, capacity, count);

@@ -44,6 +44,22 @@ inline const char* read_chat_turn(const auspex_chat_turn* turn, ChatRequest& out
     return nullptr;
 }
 
+// The same of a conversation; options may be null.
+inline const char* read_messages(const auspex_chat_message* messages, size_t count, const auspex_chat_options* options, MessagesRequest& out) {
+    if (!messages && count > 0) return kNoPointer;
+    auspex_chat_options o;
+    auspex_chat_options_init(&o, sizeof o);
+    if (options && !read_struct(options, AUSPEX_TYPE_CHAT_OPTIONS, o)) return kNoStruct;
+    for (size_t i = 0; i < count; ++i) {
+        const auspex_chat_message& message = messages[i];
+        if (!message.role || (!message.content && message.content_bytes > 0)) return kNoPointer;
+        out.messages.push_back({message.role, message.content ? std::string(message.content, message.content_bytes) : std::string()});
+    }
+    if (o.template_name) out.layout = o.template_name;
+    if (o.date) out.date = o.date;
+    return nullptr;
+}
+
 // False: no such type. AS_IS leaves `out` empty.
 inline bool to_dtype(auspex_weight_type type, std::optional<DType>& out) {
     switch (type) {

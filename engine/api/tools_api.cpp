@@ -192,6 +192,20 @@ auspex_status auspex_tokenizer_encode_chat(const auspex_tokenizer* tokenizer, co
     });
 }
 
+auspex_status auspex_tokenizer_encode_messages(const auspex_tokenizer* tokenizer, const auspex_chat_message* messages, size_t message_count,
+                                               const auspex_chat_options* options, uint32_t* tokens, size_t capacity, size_t* count,
+                                               auspex_log_callback log_callback, void* log_user_data) {
+    return guard([&] {
+        const Logger log = make_logger(log_callback, log_user_data);
+        if (!tokenizer || !count || (!tokens && capacity > 0)) return to_public({Code::invalid_argument, kNoPointer}, log);
+        MessagesRequest request;
+        if (const char* why = read_messages(messages, message_count, options, request)) return to_public({Code::invalid_argument, why}, log);
+        auto ids = encode_messages(*tokenizer->tokenizer, tokenizer->path, std::move(request));
+        if (!ids.ok()) return to_public(ids.status(), log);
+        return give(ids.value(), tokens, capacity, count);
+    });
+}
+
 auspex_status auspex_tokenizer_decode(const auspex_tokenizer* tokenizer, const uint32_t* tokens, size_t count, char* text, size_t capacity, size_t* bytes) {
     return guard([&] {
         if (!tokenizer || (!tokens && count > 0) || !bytes || (!text && capacity > 0)) return AUSPEX_ERROR_INVALID_ARGUMENT;

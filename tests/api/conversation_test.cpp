@@ -156,12 +156,19 @@ TEST_F(Conversation, TurnsBecomeTokens) {
 }
 
 TEST_F(Conversation, WholeConversationsBecomeTokens) {
+    auspex_tokenizer* tokenizer = nullptr;
+    ASSERT_EQ(auspex_tokenizer_open(AUSPEX_PAIR_DIR "/target", &tokenizer, nullptr, nullptr), AUSPEX_OK);
+    const std::unique_ptr<auspex_tokenizer, decltype(&auspex_tokenizer_destroy)> owned(tokenizer, auspex_tokenizer_destroy);
     const auto message = [](const char* role, const char* content) { return auspex_chat_message{role, content, std::strlen(content)}; };
     const auto encode_all = [&](const std::vector<auspex_chat_message>& messages, const auspex_chat_options* options) {
         std::vector<uint32_t> tokens(256);
         size_t count = 0;
         EXPECT_EQ(auspex_engine_encode_messages(engine_, messages.data(), messages.size(), options, tokens.data(), tokens.size(), &count), AUSPEX_OK);
         tokens.resize(count);
+        std::vector<uint32_t> without_engine(256);
+        EXPECT_EQ(auspex_tokenizer_encode_messages(tokenizer, messages.data(), messages.size(), options, without_engine.data(), without_engine.size(), &count, nullptr, nullptr), AUSPEX_OK);
+        without_engine.resize(count);
+        EXPECT_EQ(without_engine, tokens);
         return tokens;
     };
     auspex_chat_options options;
@@ -196,6 +203,7 @@ TEST_F(Conversation, WholeConversationsBecomeTokens) {
     size_t count = 0;
     const auto refused = [&](const std::vector<auspex_chat_message>& messages, const auspex_chat_options* asked, auspex_status expected = AUSPEX_ERROR_INVALID_ARGUMENT) {
         expect_refused(auspex_engine_encode_messages(engine_, messages.data(), messages.size(), asked, nullptr, 0, &count), expected);
+        EXPECT_EQ(auspex_tokenizer_encode_messages(tokenizer, messages.data(), messages.size(), asked, nullptr, 0, &count, nullptr, nullptr), expected);
     };
     refused({}, nullptr);
     refused({message("user", "x"), message("tool", "x")}, nullptr, AUSPEX_ERROR_UNSUPPORTED);

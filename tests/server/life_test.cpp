@@ -327,15 +327,6 @@ TEST(ServerLost, WhatNobodyExpectsIsAnswered) {
     EXPECT_EQ(served.wait(), cli::kExitInternal);
 }
 
-TEST(ServerLost, WhereOnlyALayoutWasAskedFor) {
-    Settings settings = quick_settings();
-    settings.silence = 200ms;
-    ServedStandIn served(settings);
-    served.backend.fails_encode = true;
-    EXPECT_EQ(refusal_of(ask(served.port(), post_json("/apply-template", kChat))), "503 - -");
-    EXPECT_EQ(served.wait(), cli::kExitDevice);
-}
-
 TEST(ServerStuck, HealthSaysSoAndAnswersAtOnce) {
     Settings settings = quick_settings();
     settings.stuck = 700ms; // 5 s in the program

@@ -84,7 +84,7 @@ TEST_F(ServeProgram, TextsAreThoseOfPlainDecoding) {
     }
     // As a conversation is laid out, so it is read.
     const std::string layout = json_of(ask(port_, post_json("/apply-template", R"({"messages":[{"role":"user","content":"Tell me a story."}]})")))["prompt"];
-    EXPECT_NE(layout.find("[INST]"), std::string::npos) << layout;
+    EXPECT_EQ(layout, "<s>[INST] Tell me a story. [/INST]");
 }
 
 TEST_F(ServeProgram, LogprobsDoNotDependOnDrafts) {

@@ -15,6 +15,13 @@
 
 namespace auspex::test {
 
+inline std::vector<uint32_t> stand_in_layout(const std::vector<openai::Message>& messages) {
+    std::vector<uint32_t> ids;
+    for (const openai::Message& message : messages)
+        ids.insert(ids.end(), message.content.size(), 107u); // of a letter each
+    return ids;
+}
+
 class StandIn : public server::Backend {
     using Clock = std::chrono::steady_clock;
 
@@ -27,7 +34,9 @@ class StandIn : public server::Backend {
     std::atomic<size_t> padding = 0;           // bytes that each token's text has besides
     std::atomic<bool> says_nothing = false;    // sequences begin, and wait
     std::atomic<uint32_t> rows_read = 0, rows_to_read = 0; // of those that have said nothing
-    std::atomic<bool> loses_device = false, refuses_prepare = false, refuses_begin = false, fails_job = false, fails_encode = false;
+    std::atomic<bool> loses_device = false, refuses_prepare = false, refuses_begin = false, fails_job = false;
+    std::atomic<bool> holds_reading = false;   // prepare does not return while it says so
+    std::atomic<size_t> n_reading = 0;         // that it holds
     std::atomic<bool> prepare_throws = false, advance_throws = false; // what nobody expects
 
     std::atomic<size_t> n_begun = 0, n_abandoned = 0, n_parked = 0, n_resumed = 0, n_alive_now = 0, n_predicted = 0;
@@ -45,12 +54,16 @@ class StandIn : public server::Backend {
         return told_at_;
     }
 
-    // ---- the engine thread
+    // ---- the engine thread, and the worker's
     void prepare(cli::Job& job) override {
+        ++n_reading;
+        while (holds_reading)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        --n_reading;
         if (prepare_throws) throw std::length_error("too long for words");
         if (refuses_prepare) throw openai::RequestError("prompt", "expected less", "context_length_exceeded");
         const openai::Request& request = job.request;
-        if (request.endpoint == openai::Endpoint::chat) job.prompts.push_back(encode(request.messages));
+        if (request.endpoint == openai::Endpoint::chat) job.prompts.push_back(stand_in_layout(request.messages));
         for (const openai::Prompt& prompt : request.prompts) {
             if (const auto* ids = std::get_if<std::vector<uint32_t>>(&prompt))
                 job.prompts.push_back(*ids);
@@ -150,13 +163,6 @@ class StandIn : public server::Backend {
         load.target_pages = 100;
         load.target_pages_free = 100 - load.n_running;
         return load;
-    }
-    std::vector<uint32_t> encode(const std::vector<openai::Message>& messages) override {
-        if (fails_encode) throw cli::Failure(cli::kExitDevice, "the device was lost");
-        std::vector<uint32_t> ids;
-        for (const openai::Message& message : messages)
-            ids.insert(ids.end(), message.content.size(), 107u); // of a letter each
-        return ids;
     }
 
   private:

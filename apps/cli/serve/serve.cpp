@@ -29,7 +29,6 @@ class EngineBackend : public server::Backend {
 
     void open() {
         client_.emplace(request_);
-        tokenizer_.emplace(options_.models.target);
         answering_.emplace(AnsweringOptions{.models = options_.models,
                                             .model = options_.alias,
                                             .template_name = options_.template_name,
@@ -58,9 +57,10 @@ class EngineBackend : public server::Backend {
                             .limits = answering_->limits()};
         about.limits.temperature = options_.temperature;
         about.created = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-        const Tokenizer& tokenizer = *tokenizer_;
+        const Tokenizer& tokenizer = answering_->tokenizer();
         about.vocabulary = {.encode = [&](const std::string& text, bool add_bos, bool parse_control) { return tokenizer.encode(text, add_bos, parse_control); },
-                            .decode = [&](const std::vector<uint32_t>& ids) { return tokenizer.decode(ids); },
+                            .lay_out = [this](const std::vector<openai::Message>& messages) { return answering_->encode(messages); },
+                            .decode = [&](const std::vector<uint32_t>& ids) { return tokenizer.decode_with_controls(ids); },
                             .piece = [&](uint32_t id) { return openai::Piece{tokenizer.piece(id), tokenizer.is_control(id)}; }};
         return about;
     }
@@ -79,13 +79,11 @@ class EngineBackend : public server::Backend {
     void wait(uint32_t timeout_ms) override { answering_->wait(timeout_ms); }
     size_t n_alive() const override { return answering_->n_alive(); }
     auspex_engine_load load() override { return client_->load(); }
-    std::vector<uint32_t> encode(const std::vector<openai::Message>& messages) override { return answering_->encode(messages); }
 
   private:
     const ServeOptions& options_;
     Client::Request request_;
     std::optional<Client> client_{};
-    std::optional<Tokenizer> tokenizer_{};
     std::optional<Answering> answering_{};
 };
 

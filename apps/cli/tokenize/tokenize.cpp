@@ -12,21 +12,6 @@ namespace auspex::cli {
 
 namespace {
 
-// What becomes these ids again, control tokens included: what lies between two of them is a text of its own.
-std::string decode_with_controls(const Tokenizer& tokenizer, const std::vector<uint32_t>& ids) {
-    std::string text;
-    std::vector<uint32_t> between;
-    for (const uint32_t id : ids) {
-        if (!tokenizer.is_control(id)) {
-            between.push_back(id);
-            continue;
-        }
-        text += tokenizer.decode(between) + tokenizer.piece(id);
-        between.clear();
-    }
-    return text + tokenizer.decode(between);
-}
-
 int detokenize(const TokenizeOptions& options) {
     std::string source = "--tokens";
     std::vector<uint32_t> ids = options.prompt.tokens;
@@ -37,8 +22,7 @@ int detokenize(const TokenizeOptions& options) {
     }
     const Tokenizer tokenizer(options.model);
     check_ids(ids, source, tokenizer.vocab_size());
-    const std::string text =
-        options.parse_control_tokens ? decode_with_controls(tokenizer, ids) : tokenizer.decode(ids);
+    const std::string text = options.parse_control_tokens ? tokenizer.decode_with_controls(ids) : tokenizer.decode(ids);
     if (options.json) {
         print_text_json(text);
     } else {

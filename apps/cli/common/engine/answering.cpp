@@ -45,18 +45,18 @@ bool is_of_one_job(const Failure& failure) {
 } // namespace
 
 Answering::Answering(const AnsweringOptions& options, Client& client)
-    : options_(options), client_(client), usual_(options.sampling, 0), limits_(limits_of(options, client.info())),
+    : options_(options), client_(client), tokenizer_(options.models.target), usual_(options.sampling, 0), limits_(limits_of(options, client.info())),
       model_(options.model.empty() ? last_component(options.models.target) : options.model),
       fingerprint_(std::string(client.info().numerics_id) + "-" + format_api_version(auspex_version())) {}
 
-std::vector<uint32_t> Answering::encode(const openai::Prompt& prompt, const std::string& param) {
+std::vector<uint32_t> Answering::encode(const openai::Prompt& prompt, const std::string& param) const {
     if (const auto* ids = std::get_if<std::vector<uint32_t>>(&prompt)) return *ids;
-    std::vector<uint32_t> tokens = client_.tokenize(std::get<std::string>(prompt));
+    std::vector<uint32_t> tokens = tokenizer_.encode(std::get<std::string>(prompt), /*add_bos=*/true, /*parse_control=*/false);
     if (tokens.empty()) throw openai::RequestError(param, "expected some text, found none");
     return tokens;
 }
 
-std::vector<uint32_t> Answering::encode(const std::vector<openai::Message>& messages) {
+std::vector<uint32_t> Answering::encode(const std::vector<openai::Message>& messages) const {
     std::vector<auspex_chat_message> said;
     for (const openai::Message& message : messages)
         said.push_back({message.role.c_str(), message.content.data(), message.content.size()});
@@ -65,7 +65,7 @@ std::vector<uint32_t> Answering::encode(const std::vector<openai::Message>& mess
     layout.date = options_.date ? options_.date->c_str() : nullptr;
     layout.template_name = options_.template_name.empty() ? nullptr : options_.template_name.c_str();
     try {
-        return client_.encode_messages(said, layout);
+        return tokenizer_.encode_messages(said, layout);
     } catch (const Failure& failure) {
         // A model without a layout completes prompts all the same.
         if (failure.exit_code() == kExitFile) throw openai::RequestError("messages", failure.what(), "unsupported");
@@ -73,9 +73,9 @@ std::vector<uint32_t> Answering::encode(const std::vector<openai::Message>& mess
     }
 }
 
-std::string Answering::text_of(const openai::Prompt& prompt) {
+std::string Answering::text_of(const openai::Prompt& prompt) const {
     if (const auto* text = std::get_if<std::string>(&prompt)) return *text;
-    return tokenizer().decode(std::get<std::vector<uint32_t>>(prompt));
+    return tokenizer_.decode(std::get<std::vector<uint32_t>>(prompt));
 }
 
 void Answering::check_room(const std::vector<uint32_t>& tokens, const std::string& param) const {
@@ -86,7 +86,7 @@ void Answering::check_room(const std::vector<uint32_t>& tokens, const std::strin
                                    "context_length_exceeded");
 }
 
-void Answering::prepare(Job& job) {
+void Answering::prepare(Job& job) const {
     const openai::Request& request = job.request;
     if (request.endpoint == openai::Endpoint::chat) {
         job.prompts.push_back(encode(request.messages));
@@ -244,13 +244,8 @@ bool Answering::collect(Live& live) {
     return has_ended;
 }
 
-const Tokenizer& Answering::tokenizer() {
-    if (!tokenizer_) tokenizer_.emplace(options_.models.target);
-    return *tokenizer_;
-}
-
-openai::Pieces Answering::pieces() {
-    return [&of = tokenizer()](uint32_t token) { return openai::Piece{of.piece(token), of.is_control(token)}; };
+openai::Pieces Answering::pieces() const {
+    return [&of = tokenizer_](uint32_t token) { return openai::Piece{of.piece(token), of.is_control(token)}; };
 }
 
 bool Answering::step() {

@@ -28,9 +28,11 @@ class Answering {
     const openai::Limits& limits() const { return limits_; }
     const std::string& model() const { return model_; }             // as answers call it
     const std::string& fingerprint() const { return fingerprint_; } // of the arithmetic and the build
-    // Makes tokens of what the job's request has, and room for its answer. Throws RequestError.
-    void prepare(Job& job);
-    std::vector<uint32_t> encode(const std::vector<openai::Message>& messages); // throws RequestError
+    // Makes tokens of what the job's request has, and room for its answer. Throws RequestError. Any thread: a long prompt takes
+    // seconds, which is too long for one that has answers to move on.
+    void prepare(Job& job) const;
+    std::vector<uint32_t> encode(const std::vector<openai::Message>& messages) const; // the same
+    const Tokenizer& tokenizer() const { return tokenizer_; }
 
     // Begins prompts of the job while there are slots for all their choices. True: it has begun all. Throws
     // RequestError: the engine refuses it; nothing of it is left. Until then or its end the job stays where it is.
@@ -69,7 +71,7 @@ class Answering {
         double waited_ms;
     };
 
-    std::vector<uint32_t> encode(const openai::Prompt& prompt, const std::string& param);
+    std::vector<uint32_t> encode(const openai::Prompt& prompt, const std::string& param) const;
     void check_room(const std::vector<uint32_t>& tokens, const std::string& param) const;
     void begin_prompt(Job& job);
     bool is_waiting(const Live& live) { return client_.state(live.sequence).phase == AUSPEX_PHASE_WAITING; }
@@ -77,19 +79,18 @@ class Answering {
     std::vector<Job*> end_waiting();
     bool step();
     bool collect(Live& live); // true: it has ended
-    std::string text_of(const openai::Prompt& prompt);
-    const Tokenizer& tokenizer();
-    openai::Pieces pieces();
+    std::string text_of(const openai::Prompt& prompt) const;
+    openai::Pieces pieces() const;
 
     AnsweringOptions options_;
     Client& client_;
+    Tokenizer tokenizer_;
     SequenceDesc usual_; // where a request says nothing
     openai::Limits limits_;
     std::string model_, fingerprint_;
     std::vector<Live> live_;
-    std::vector<Job*> ended_;              // since advance told of them
-    std::vector<auspex_token> tokens_;     // of a choice, since it was read
-    std::optional<Tokenizer> tokenizer_{}; // once somebody asks for what needs it
+    std::vector<Job*> ended_;          // since advance told of them
+    std::vector<auspex_token> tokens_; // of a choice, since it was read
 };
 
 } // namespace auspex::cli

@@ -234,20 +234,6 @@ std::vector<uint32_t> Client::encode_chat(const auspex_chat_turn& turn) {
     return ids;
 }
 
-std::vector<uint32_t> Client::encode_messages(const std::vector<auspex_chat_message>& messages,
-                                              const auspex_chat_options& options) {
-    constexpr size_t layout_tokens = 32; // more than templates put around a message, and some for all
-    size_t guess = layout_tokens;
-    for (const auspex_chat_message& message : messages)
-        guess += message.content_bytes + layout_tokens;
-    std::vector<uint32_t> ids;
-    check(read_whole(ids, guess, [&](uint32_t* tokens, size_t capacity, size_t* count) {
-        return auspex_engine_encode_messages(engine_, messages.data(), messages.size(), &options, tokens, capacity,
-                                             count);
-    }));
-    return ids;
-}
-
 void Client::score(const std::vector<uint32_t>& tokens, double* log_probs, const auspex_score_options& options) {
     const auspex_status status = auspex_engine_score(engine_, tokens.data(), tokens.size(), log_probs, &options);
     if (status == AUSPEX_ERROR_BAD_FILE) throw model_failure(status, log_.error_line(status), target_);
@@ -404,6 +390,35 @@ std::vector<uint32_t> Tokenizer::encode_chat(const auspex_chat_turn& turn) {
         return auspex_tokenizer_encode_chat(tokenizer_, &turn, tokens, capacity, count, LibraryLog::callback, &log_);
     }));
     return ids;
+}
+
+std::vector<uint32_t> Tokenizer::encode_messages(const std::vector<auspex_chat_message>& messages, const auspex_chat_options& options) const {
+    constexpr size_t layout_tokens = 32; // more than templates put around a message, and some for all
+    size_t guess = layout_tokens;
+    for (const auspex_chat_message& message : messages)
+        guess += message.content_bytes + layout_tokens;
+    LibraryLog log; // of this call: another may be made meanwhile
+    std::vector<uint32_t> ids;
+    const auspex_status status = read_whole(ids, guess, [&](uint32_t* tokens, size_t capacity, size_t* count) {
+        return auspex_tokenizer_encode_messages(tokenizer_, messages.data(), messages.size(), &options, tokens, capacity, count,
+                                                LibraryLog::callback, &log);
+    });
+    if (status < 0) throw Failure(exit_code_of(status), log.error_line(status));
+    return ids;
+}
+
+std::string Tokenizer::decode_with_controls(const std::vector<uint32_t>& ids) const {
+    std::string text;
+    std::vector<uint32_t> between;
+    for (const uint32_t id : ids) {
+        if (!is_control(id)) {
+            between.push_back(id);
+            continue;
+        }
+        text += decode(between) + piece(id);
+        between.clear();
+    }
+    return text + decode(between);
 }
 
 std::string Tokenizer::decode(const std::vector<uint32_t>& ids) const {

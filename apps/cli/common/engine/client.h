@@ -56,8 +56,6 @@ class Client {
     const auspex_engine_info& info() const { return info_; }
     std::vector<uint32_t> tokenize(const std::string& text);
     std::vector<uint32_t> encode_chat(const auspex_chat_turn& turn);
-    std::vector<uint32_t> encode_messages(const std::vector<auspex_chat_message>& messages,
-                                          const auspex_chat_options& options);
     // log_probs: tokens.size() - 1 of them.
     void score(const std::vector<uint32_t>& tokens, double* log_probs, const auspex_score_options& options);
 
@@ -116,7 +114,7 @@ struct TuningCandidate {
 // Measures the device for these models' weight types; shows a progress bar when stderr is a terminal.
 auspex_tuning_report tune_device(const ModelOptions& models, std::vector<TuningCandidate>& candidates);
 
-// A vocabulary without an engine. Not movable, as Client.
+// A vocabulary without an engine. Not movable, as Client. Its const functions may be called on several threads.
 class Tokenizer {
   public:
     explicit Tokenizer(const std::string& model); // it may lack its weights
@@ -126,7 +124,10 @@ class Tokenizer {
 
     std::vector<uint32_t> encode(const std::string& text, bool add_bos, bool parse_control) const;
     std::vector<uint32_t> encode_chat(const auspex_chat_turn& turn); // as Client's
-    std::string decode(const std::vector<uint32_t>& ids) const;
+    std::vector<uint32_t> encode_messages(const std::vector<auspex_chat_message>& messages, const auspex_chat_options& options) const;
+    std::string decode(const std::vector<uint32_t>& ids) const; // control tokens left out
+    // What becomes these ids again where control tokens are parsed: what lies between two of them is a text of its own.
+    std::string decode_with_controls(const std::vector<uint32_t>& ids) const;
     std::string piece(uint32_t id) const; // bytes; of a control token its spelling
     bool is_control(uint32_t id) const;   // stands for no text, and has a spelling
     uint32_t vocab_size() const;

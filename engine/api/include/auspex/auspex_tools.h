@@ -189,6 +189,11 @@ AUSPEX_API auspex_status auspex_tokenizer_encode_chat(const auspex_tokenizer* to
                                                       uint32_t* tokens, size_t capacity, size_t* count,
                                                       auspex_log_callback log, void* log_user_data);
 
+/** As auspex_engine_encode_messages. log may be NULL and is not kept. */
+AUSPEX_API auspex_status auspex_tokenizer_encode_messages(const auspex_tokenizer* tokenizer, const auspex_chat_message* messages,
+                                                          size_t message_count, const auspex_chat_options* options, uint32_t* tokens,
+                                                          size_t capacity, size_t* count, auspex_log_callback log, void* log_user_data);
+
 /** The UTF-8 text of a whole list of tokens, control tokens left out; incomplete characters become U+FFFD. Writes up to
  *  capacity bytes, no terminator; *bytes is the number needed. CAPACITY when they did not fit. text may be NULL. */
 AUSPEX_API auspex_status auspex_tokenizer_decode(const auspex_tokenizer* tokenizer, const uint32_t* tokens, size_t count,
