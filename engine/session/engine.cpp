@@ -232,6 +232,7 @@ Result<MemoryPlan> Engine::build(const EngineDesc& desc, const OpenedModels& mod
     outcomes_ = std::make_unique<Outcomes>(*admission_, *slots_, *planner_, drafters_, device_->caps.timestamp_period_ns, device_->caps.timestamp_valid_bits);
     scheduler_ = std::make_unique<Scheduler>(round_models, *turns_, *slots_, *admission_, *planner_, *outcomes_, beginnings_.get(),
                                              Scheduler::Limits{max_context_, max_draft_len_, batch, replay_rows, desc.max_submission_ms, desc.max_gap_ms == 0 ? kNoBudget : desc.max_gap_ms, desc.cache_tokens != 0});
+    admission_->predict_wait_by([this] { return scheduler_->load().wait_ms; });
 
     uploader.reset(); // its staging buffer goes
     MemoryPlan plan = {.target_weights = target_->weights().bytes(),

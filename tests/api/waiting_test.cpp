@@ -3,6 +3,7 @@
 #include <auspex/auspex_tools.h>
 
 #include <gtest/gtest.h>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -92,6 +93,7 @@ TEST_F(WaitingApi, StatesAndFiguresSayWhatIs) {
     auspex_sequence refused = {};
     EXPECT_EQ(auspex_sequence_create(engine_, &more, &refused), AUSPEX_ERROR_CAPACITY);
     EXPECT_NE(last_error_.find("2 sequences wait already"), std::string::npos) << last_error_;
+    EXPECT_NE(last_error_.find("try again later"), std::string::npos) << "nothing is known yet: " << last_error_;
     finish();
     EXPECT_EQ(state_of(first).phase, AUSPEX_PHASE_FINISHED);
     EXPECT_EQ(state_of(third).phase, AUSPEX_PHASE_FINISHED);
@@ -119,6 +121,12 @@ TEST_F(WaitingApi, WaitsArePredictedOnceRoundsWereTimed) {
     EXPECT_GT(state_of(waits).wait_ms, 0.0);
     EXPECT_GT(state_of(waits_longer).wait_ms, state_of(waits).wait_ms);
     EXPECT_GT(load().wait_ms, state_of(waits_longer).wait_ms);
+    // Whoever is refused is told.
+    const auspex_sequence_desc more = request();
+    auspex_sequence refused = {};
+    EXPECT_EQ(auspex_sequence_create(engine_, &more, &refused), AUSPEX_ERROR_CAPACITY);
+    const std::string wait = "try again in about " + std::to_string(static_cast<int>(std::ceil(load().wait_ms))) + " ms";
+    EXPECT_NE(last_error_.find(wait), std::string::npos) << last_error_ << ", expected " << wait;
 }
 
 TEST_F(WaitingApi, AParkedSequenceGoesOnAsIfNothingHadBeen) {

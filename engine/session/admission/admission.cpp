@@ -2,6 +2,7 @@
 #include "session/admission/admission.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace auspex {
@@ -208,8 +209,11 @@ Status Admission::wait_or_enter(LiveSequence& sequence) {
     let_in();
     if (sequence.slot || waiting_.size() - n_back_ <= limits_.max_waiting) return ok_status();
     leave_waiting(sequence);
-    if (limits_.max_waiting > 0)
-        return {Code::capacity, std::to_string(limits_.max_waiting) + " sequences wait already, which is as many as max_waiting lets wait; try again later"};
+    if (limits_.max_waiting > 0) {
+        const double ms = wait_ms_ ? wait_ms_() : -1;
+        return {Code::capacity, std::to_string(limits_.max_waiting) + " sequences wait already, which is as many as max_waiting lets wait; try again " +
+                                    (ms < 0 ? "later" : "in about " + std::to_string(static_cast<uint64_t>(std::ceil(ms))) + " ms")};
+    }
     if (!slots_->has_free()) return no_free_slot();
     for (ModelRole of : kModelRoles)
         if (models_.cache_of(of)) AUSPEX_TRY(check_pages(of, sequence));

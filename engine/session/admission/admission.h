@@ -7,6 +7,7 @@
 #include "session/slots/slots.h"
 #include "session/turns/turn_queue.h"
 
+#include <functional>
 #include <map>
 #include <set>
 
@@ -23,6 +24,8 @@ class Admission {
     Admission(RoundModels models, Slots& slots, const TurnQueue& turns, const Limits& limits, Beginnings* beginnings)
         : models_(models), slots_(&slots), turns_(&turns), limits_(limits), beginnings_(beginnings) {}
 
+    // wait_ms: that a sequence which came now would wait, about; < 0: not known.
+    void predict_wait_by(std::function<double()> wait_ms) { wait_ms_ = std::move(wait_ms); }
     // The request was checked. It waits where no slot is free, or too few pages to begin; capacity when too many wait already.
     Result<uint64_t> create(SequenceRequest request, const Tokenizer* tokenizer);
     // As create; full pages of the source's are shared, if it has them.
@@ -82,6 +85,7 @@ class Admission {
     Slots* slots_;
     const TurnQueue* turns_;
     Limits limits_;
+    std::function<double()> wait_ms_ = {};
     Beginnings* beginnings_;
     std::map<uint64_t, LiveSequence> sequences_;
     WaitingRoom waiting_;

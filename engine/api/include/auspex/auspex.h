@@ -403,7 +403,7 @@ AUSPEX_API auspex_status auspex_sequence_desc_init(auspex_sequence_desc* desc, s
 AUSPEX_API auspex_status auspex_engine_prepare(auspex_engine* engine, const auspex_sequence_desc* desc);
 
 /** Queues a prompt. Nothing runs until auspex_engine_step. Without a free slot, or enough free pages to begin, the sequence waits, and those that
- *  are over and not destroyed may be parked for it. CAPACITY: max_waiting others wait already (auspex_engine_get_load says about how long), or the
+ *  are over and not destroyed may be parked for it. CAPACITY: max_waiting others wait already (the log says about how long, as auspex_engine_get_load), or the
  *  prompt leaves no room in the context; INVALID_ARGUMENT: an empty prompt, an id outside the vocabulary, a draft_len above the limit. */
 AUSPEX_API auspex_status auspex_sequence_create(auspex_engine* engine, const auspex_sequence_desc* desc,
                                                 auspex_sequence* sequence);
