@@ -50,7 +50,7 @@ target_link_libraries(auspex_openai PRIVATE auspex_warnings PUBLIC auspex::auspe
 # The server around an engine, which it does not know: a backend stands for it, so that tests put another there.
 if(TARGET auspex_http)
     include(${PROJECT_SOURCE_DIR}/cmake/embed_page.cmake)
-    file(GLOB server_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/apps/server/*.cpp)
+    file(GLOB server_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/apps/server/*.cpp ${PROJECT_SOURCE_DIR}/apps/server/engine/*.cpp)
     add_library(auspex_server STATIC ${server_sources} ${PROJECT_SOURCE_DIR}/apps/cli/common/input/values.cpp)
     auspex_embed_page(auspex_server)
     target_link_libraries(auspex_server PRIVATE auspex_warnings PUBLIC auspex_openai auspex_http)

@@ -112,7 +112,8 @@ void Api::respond(const Call& call, const Json& body) const {
     respond(call, http::Response{.body = openai::to_text(body)});
 }
 
-void Api::respond_later(const Call& call, std::function<Json()> answer) {
+void Api::respond_by(const Call& call, size_t n_bytes, std::function<Json()> answer) {
+    if (n_bytes <= kLongBytes) return respond(call, answer());
     worker_.put([this, call, answer = std::move(answer)] {
         http::Response response;
         try {
@@ -295,7 +296,7 @@ void Api::tokenize(const Call& call) {
     const bool add_special = fields.boolean("add_special").value_or(false);
     const bool parse_special = fields.boolean("parse_special").value_or(false);
     const bool with_pieces = fields.boolean("with_pieces").value_or(false);
-    respond_later(call, [this, text = *text, add_special, parse_special, with_pieces] {
+    respond_by(call, text->size(), [this, text = *text, add_special, parse_special, with_pieces] {
         Json tokens = Json::array();
         for (const uint32_t id : about_->vocabulary.encode(text, add_special, parse_special)) {
             if (!with_pieces) {
@@ -316,13 +317,13 @@ void Api::detokenize(const Call& call) {
     const Json* tokens = fields.find("tokens");
     if (!tokens || !tokens->is_array()) fields.refuse("tokens", "an array of token ids");
     const auto ids = openai::parse_ids(*tokens, "tokens", about_->limits.vocab_size);
-    respond_later(call, [this, ids] { return Json{{"content", about_->vocabulary.decode(ids)}}; });
+    respond_by(call, ids.size(), [this, ids] { return Json{{"content", about_->vocabulary.decode(ids)}}; });
 }
 
 void Api::apply_template(const Call& call) {
     const Json body = openai::parse_json(call.request().body);
     const auto messages = openai::parse_messages(body);
-    respond_later(call, [this, messages] { return Json{{"prompt", about_->vocabulary.decode(about_->vocabulary.lay_out(messages))}}; });
+    respond_by(call, call.request().body.size(), [this, messages] { return Json{{"prompt", about_->vocabulary.decode(about_->vocabulary.lay_out(messages))}}; });
 }
 
 // ---- the page

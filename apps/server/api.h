@@ -1,7 +1,7 @@
 // Paths and what is done there. Belongs to the I/O thread; answers come later from the engine thread, by way of Replies.
 #pragma once
 
-#include "server/engine_thread.h"
+#include "server/engine/engine_thread.h"
 #include "server/guard.h"
 #include "server/metrics.h"
 #include "server/replies.h"
@@ -54,8 +54,8 @@ class Api {
     std::vector<http::Header> headers(const http::Request& request, const std::string& request_id) const;
     void respond(const Call& call, http::Response response) const;
     void respond(const Call& call, const openai::Json& body) const;
-    // With what `answer` gives, on the worker's thread. It may throw openai::RequestError.
-    void respond_later(const Call& call, std::function<openai::Json()> answer);
+    // With what `answer` makes of so many bytes: on the worker's thread where they are many. It may throw openai::RequestError.
+    void respond_by(const Call& call, size_t n_bytes, std::function<openai::Json()> answer);
 
     void complete(const Call& call);
     void list_models(const Call& call);

@@ -1,7 +1,7 @@
 // What is counted, in Prometheus' text format (version 0.0.4). Belongs to the I/O thread.
 #pragma once
 
-#include "server/engine_thread.h"
+#include "server/engine/engine_thread.h"
 
 #include <array>
 #include <map>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "openai/chunks.h"
-#include "server/engine_thread.h"
+#include "server/engine/engine_thread.h"
 #include "server/metrics.h"
 
 #include <map>

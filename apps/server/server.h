@@ -2,8 +2,8 @@
 #pragma once
 
 #include "server/api.h"
-#include "server/backend.h"
-#include "server/engine_thread.h"
+#include "server/engine/backend.h"
+#include "server/engine/engine_thread.h"
 #include "server/settings.h"
 
 #include <exception>

@@ -69,6 +69,21 @@ TEST(ServerLongTexts, NoMoreAreKeptThanMayWait) {
         EXPECT_TRUE(client->wait_for("\"finish_reason\":\"stop\""));
 }
 
+TEST(ServerLongTexts, ShortOnesDoNotWaitForThem) {
+    ServedStandIn served;
+    served.backend.holds_reading = true;
+    StreamClient reads(served.port(), long_request());
+    ASSERT_TRUE(wait_until([&] { return served.backend.n_reading == 1; }));
+    StreamClient tokenizes(served.port(), post_json("/tokenize", R"({"content":")" + std::string(20000, 'x') + R"("})"));
+    EXPECT_EQ(ask(served.port(), post_json("/tokenize", R"({"content":"ab"})")).body, R"({"tokens":[97,98]})");
+    EXPECT_EQ(ask(served.port(), post_json("/detokenize", R"({"tokens":[97,98]})")).status, 200);
+    EXPECT_EQ(ask(served.port(), post_json("/apply-template", R"({"messages":[{"role":"user","content":"a"}]})")).status, 200);
+    EXPECT_FALSE(tokenizes.wait_for("120", 50ms)) << "which comes after the long prompt";
+    served.backend.holds_reading = false;
+    EXPECT_TRUE(tokenizes.wait_for("120,120]}"));
+    EXPECT_TRUE(reads.wait_for("\"finish_reason\":\"stop\""));
+}
+
 TEST(ServerLongTexts, TheServerEndsMeanwhile) {
     ServedStandIn served;
     served.backend.holds_reading = true;

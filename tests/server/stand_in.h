@@ -2,7 +2,7 @@
 // the test that has it.
 #pragma once
 
-#include "server/backend.h"
+#include "server/engine/backend.h"
 #include "server/stand_in_words.h"
 
 #include <algorithm>

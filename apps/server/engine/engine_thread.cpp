@@ -1,6 +1,6 @@
 // One turn of the loop: take what came in, move the engine on, tell what became new. While a round runs the thread sleeps
 // in the engine for a few milliseconds at a time, because nobody can wake it there; while nothing runs, on its inbox.
-#include "server/engine_thread.h"
+#include "server/engine/engine_thread.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,7 +13,6 @@ using namespace std::chrono_literals;
 
 constexpr uint32_t kWaitMs = 5;
 constexpr auto kIdle = 500ms, kPublish = 50ms, kProgress = 200ms;
-constexpr size_t kLongBytes = size_t{16} << 10; // of text, which takes some 20 ms to become tokens
 constexpr size_t kPauseBytes = size_t{256} << 10, kResumeBytes = size_t{64} << 10; // that a reader has not taken
 
 uint32_t retry_after(double wait_ms) {

@@ -2,10 +2,10 @@
 // touches the engine, and this thread waits for no socket. Long texts become tokens on the worker's thread before.
 #pragma once
 
-#include "server/backend.h"
+#include "server/engine/backend.h"
 #include "server/settings.h"
-#include "server/ticket.h"
-#include "server/worker.h"
+#include "server/engine/ticket.h"
+#include "server/engine/worker.h"
 
 #include <atomic>
 #include <condition_variable>

@@ -2,12 +2,17 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <deque>
 #include <functional>
 #include <mutex>
 #include <thread>
 
 namespace auspex::server {
+
+// Bytes of text from which on it is the worker that makes tokens of them, which takes some 20 ms for these: who asks for less does not
+// wait for who asks for more.
+constexpr size_t kLongBytes = size_t{16} << 10;
 
 class Worker {
   public:
