@@ -51,6 +51,8 @@ foreach(file IN LISTS files)
                 set(own "^<|^\"openai/|^\"${CMAKE_MATCH_1}/(${CMAKE_MATCH_2}|common)/")
                 if(file MATCHES "^apps/cli/serve/")
                     string(APPEND own "|^\"server/") # what the command is for
+                elseif(file MATCHES "^apps/server/engine/")
+                    string(APPEND own "|^\"server/(http/|settings.h)|^\"cli/common/") # a request, and what is behind an engine
                 endif()
                 if(of AND NOT target MATCHES "${own}")
                     string(APPEND faults "${file}: a command includes itself and common/, not ${target}\n")
