@@ -14,6 +14,9 @@ class LoadingServer {
                   exit_code = server.run([this]() -> server::About {
                       loaded.get_future().get();
                       return stand_in_about();
+                  }, [this](const server::About&) {
+                      while (holds_when_ready)
+                          std::this_thread::sleep_for(1ms);
                   });
               } catch (const cli::Failure& error) {
                   failure = error.what();
@@ -30,6 +33,7 @@ class LoadingServer {
     StandIn backend;
     Settings settings;
     std::promise<void> loaded; // or why not
+    std::atomic<bool> holds_when_ready = false;
     server::Server server;
     int exit_code = -1;
     std::string failure;
@@ -63,6 +67,22 @@ TEST(ServerLoading, IsSaidUntilItIsOver) {
     EXPECT_TRUE(wait_until([&] { return ask(served.server.port(), get("/health")).status == 200; }));
     EXPECT_EQ(ask(served.server.port(), post_json("/v1/completions", kHi)).status, 200);
     EXPECT_EQ(ask(served.server.port(), get("/metrics")).status, 200);
+}
+
+// The engine's thread has not begun its rounds: it does not hang.
+TEST(ServerLoading, WhoComesAtOnceIsTakenIn) {
+    LoadingServer served;
+    served.holds_when_ready = true;
+    served.loaded.set_value();
+    EXPECT_TRUE(wait_until([&] { return ask(served.server.port(), get("/health")).status == 200; }));
+    StreamClient first(served.server.port(), post_json("/v1/completions", kHi));
+    EXPECT_TRUE(wait_until([&] { return served.server.engine().n_open() == 1; }));
+    EXPECT_EQ(ask(served.server.port(), get("/health")).status, 200);
+    StreamClient second(served.server.port(), post_json("/v1/completions", kHi));
+    EXPECT_TRUE(wait_until([&] { return served.server.engine().n_open() == 2; }));
+    served.holds_when_ready = false;
+    EXPECT_TRUE(first.wait_for("\"finish_reason\""));
+    EXPECT_TRUE(second.wait_for("\"finish_reason\""));
 }
 
 TEST(ServerLoading, KeysAreAskedForFirst) {

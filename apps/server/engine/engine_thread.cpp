@@ -119,7 +119,9 @@ std::string EngineThread::lost_because() const {
 }
 
 double EngineThread::heartbeat_age_s() const {
-    const Clock::duration age = Clock::now().time_since_epoch() - Clock::duration(heartbeat_.load());
+    const Clock::rep seen = heartbeat_;
+    if (seen == 0) return 0; // it has not begun
+    const Clock::duration age = Clock::now().time_since_epoch() - Clock::duration(seen);
     return std::max(0.0, std::chrono::duration<double>(age).count());
 }
 
