@@ -323,7 +323,7 @@ void Api::detokenize(const Call& call) {
 void Api::apply_template(const Call& call) {
     const Json body = openai::parse_json(call.request().body);
     const auto messages = openai::parse_messages(body);
-    respond_by(call, call.request().body.size(), [this, messages] { return Json{{"prompt", about_->vocabulary.decode(about_->vocabulary.lay_out(messages))}}; });
+    respond_by(call, call.request().body.size(), [this, messages] { return Json{{"prompt", about_->vocabulary.decode(about_->vocabulary.apply_chat_template(messages))}}; });
 }
 
 // ---- the page

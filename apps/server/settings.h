@@ -35,7 +35,7 @@ struct Settings {
 struct Vocabulary {
     std::function<std::vector<uint32_t>(const std::string& text, bool add_bos, bool parse_control)> encode;
     // As the model's template lays a conversation out. Throws openai::RequestError.
-    std::function<std::vector<uint32_t>(const std::vector<openai::Message>& messages)> lay_out;
+    std::function<std::vector<uint32_t>(const std::vector<openai::Message>& messages)> apply_chat_template;
     std::function<std::string(const std::vector<uint32_t>& ids)> decode; // with the spellings of control tokens
     openai::Pieces piece;
 };

@@ -1,5 +1,6 @@
 // Clients that leave, that are slow, that are too many; and how a server begins and ends.
 #include "http_peers.h"
+#include "temp_folder.h"
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -254,13 +255,8 @@ TEST(HttpAddresses, ATakenPortIsSaid) {
 
 class HttpUnix : public testing::Test {
   protected:
-    HttpUnix() {
-        char name[] = "/tmp/auspex_http_XXXXXX";
-        folder_ = ::mkdtemp(name);
-        path_ = folder_ + "/socket";
-    }
-    ~HttpUnix() override { std::filesystem::remove_all(folder_); }
-    std::string folder_, path_;
+    const TempFolder folder_;
+    const std::string path_ = folder_.file("socket");
 };
 
 TEST_F(HttpUnix, IsServedToItsOwnerAndRemoved) {
@@ -309,8 +305,8 @@ TEST_F(HttpUnix, AStaleOneIsReplacedAndNothingElse) {
     EXPECT_TRUE(std::filesystem::is_regular_file(path_)); // not ours to remove
     EXPECT_THROW(Server({.unix_path = path_}, {}), BindError);
     EXPECT_TRUE(std::filesystem::is_regular_file(path_));
-    EXPECT_THROW(Server({.unix_path = folder_ + "/no/folder"}, {}), BindError);
-    EXPECT_THROW(Server({.unix_path = folder_ + std::string(200, 'x')}, {}), BindError);
+    EXPECT_THROW(Server({.unix_path = folder_.path() + "/no/folder"}, {}), BindError);
+    EXPECT_THROW(Server({.unix_path = folder_.path() + std::string(200, 'x')}, {}), BindError);
 }
 
 // ---- the end -----------------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ inline server::About stand_in_about() {
                                ids.insert(ids.end(), text.begin(), text.end());
                                return ids;
                            },
-                           .lay_out = [](const std::vector<openai::Message>& messages) { return stand_in_layout(messages); },
+                           .apply_chat_template = [](const std::vector<openai::Message>& messages) { return stand_in_layout(messages); },
                            .decode = [](const std::vector<uint32_t>& ids) { return std::string(ids.begin(), ids.end()); },
                            .piece = [](uint32_t id) { return openai::Piece{std::string(1, static_cast<char>(id)), false}; }}};
 }

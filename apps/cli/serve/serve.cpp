@@ -59,7 +59,7 @@ class EngineBackend : public server::Backend {
         about.created = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
         const Tokenizer& tokenizer = answering_->tokenizer();
         about.vocabulary = {.encode = [&](const std::string& text, bool add_bos, bool parse_control) { return tokenizer.encode(text, add_bos, parse_control); },
-                            .lay_out = [this](const std::vector<openai::Message>& messages) { return answering_->encode(messages); },
+                            .apply_chat_template = [this](const std::vector<openai::Message>& messages) { return answering_->encode(messages); },
                             .decode = [&](const std::vector<uint32_t>& ids) { return tokenizer.decode_with_controls(ids); },
                             .piece = [&](uint32_t id) { return openai::Piece{tokenizer.piece(id), tokenizer.is_control(id)}; }};
         return about;

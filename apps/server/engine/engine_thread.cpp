@@ -62,7 +62,7 @@ void EngineThread::submit(std::shared_ptr<Ticket> ticket) {
     else if (n_before >= settings_.most_alive()) // it would be refused, and its text is memory
         put([this, ticket = std::move(ticket), n_before] { refuse_overload(ticket, n_before); });
     else
-        worker_.put([this, ticket = std::move(ticket)] { read_long(ticket); });
+        worker_.put([this, ticket = std::move(ticket)] { tokenize_long(ticket); });
 }
 
 // Makes tokens of it, unless it has them; what keeps it from that.
@@ -78,7 +78,7 @@ std::optional<openai::RequestError> EngineThread::prepare(Ticket& ticket) const 
     }
 }
 
-void EngineThread::read_long(const std::shared_ptr<Ticket>& ticket) {
+void EngineThread::tokenize_long(const std::shared_ptr<Ticket>& ticket) {
     std::optional<openai::RequestError> error;
     if (!ticket->is_gone() && !is_lost_ && !is_draining_) error = prepare(*ticket); // else take_in says so
     put([this, ticket, error] {

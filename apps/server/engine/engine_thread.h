@@ -67,7 +67,7 @@ class EngineThread {
     ~EngineThread() { join(); }
 
     // open: the first thing it does; false is the end of it. It does not count as work.
-    void start(std::function<bool()> open = [] { return true; });
+    void start(std::function<bool()> open);
     // Ends it, and abandons what runs; nothing is delivered afterwards. False: within so long it did not come back from the
     // engine.
     bool stop(std::chrono::milliseconds patience);
@@ -97,7 +97,7 @@ class EngineThread {
     void put(Task task);
     bool run_tasks();
     std::optional<openai::RequestError> prepare(Ticket& ticket) const; // the worker's thread, or this
-    void read_long(const std::shared_ptr<Ticket>& ticket); // on the worker's thread
+    void tokenize_long(const std::shared_ptr<Ticket>& ticket); // on the worker's thread
     void take_in(const std::shared_ptr<Ticket>& ticket);
     void refuse_overload(const std::shared_ptr<Ticket>& ticket, size_t n_alive);
     void drop(const std::shared_ptr<Ticket>& ticket);
