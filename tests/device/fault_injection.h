@@ -46,7 +46,7 @@ inline EngineDesc tiny_engine() {
     EngineDesc desc;
     desc.target_synthetic = tiny_model(32, 1);
     desc.draft_synthetic = tiny_model(24, 2);
-    desc.device.hook = VkInjector::hook();
+    desc.device.hook = keeping_devices(VkInjector::hook());
     desc.max_sequences = 2;
     desc.max_draft_len = 2;
     desc.compile_threads = 3;
@@ -84,7 +84,6 @@ inline Life live(const Injection& injection, Pace pace, const std::string& cache
         desc.prefix_cache = true;
         desc.adjust_tuning = [](Tuning& tuning) { tuning.prompt_by_rows = false; };
     }
-    test::keep_driver_loaded();
     auto made = Engine::create(desc, Logger{});
     if (!made.ok()) {
         note(made.status());

@@ -2,6 +2,7 @@
 // there are.
 #pragma once
 
+#include "kept_devices.h"
 #include "profiles/device_profile.h"
 #include "session/engine.h"
 
@@ -29,6 +30,7 @@ inline EngineDesc on_test_device(EngineDesc desc) {
             if (then) then(tuning);
         };
     }
+    desc.device.hook = keeping_devices(desc.device.hook);
     return desc;
 }
 
