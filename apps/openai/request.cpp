@@ -141,6 +141,13 @@ std::vector<std::string> parse_stop_texts(const Fields& fields) {
     return texts;
 }
 
+// vLLM's name and meaning.
+std::string parse_cache_salt(const Fields& fields) {
+    const std::string salt = fields.text("cache_salt", kMaxNameBytes).value_or("");
+    if (salt.find('\0') != std::string::npos) fields.refuse("cache_salt", "a text without a zero byte");
+    return salt;
+}
+
 // {"15043": -100, …}, or [[15043, -100], [29871, false], …]
 std::vector<auspex_token_bias> parse_biases(const Fields& fields, const Limits& limits) {
     constexpr const char* name = "logit_bias";
@@ -314,6 +321,7 @@ Request parse_request(Endpoint endpoint, const Json& body, const Limits& limits)
     request.acceptance = parse_acceptance(fields);
     request.logprobs = parse_logprobs(fields, endpoint);
     request.priority = static_cast<int32_t>(fields.whole("priority", -kMostPriority, kMostPriority).value_or(0));
+    request.cache_salt = parse_cache_salt(fields);
     request.has_tokens = fields.boolean("return_tokens").value_or(false);
     request.has_echo = fields.boolean("echo").value_or(false) && endpoint == Endpoint::completions;
     if (request.has_echo && request.logprobs)
@@ -346,6 +354,7 @@ ChoiceDesc::ChoiceDesc(const Request& request, const auspex_sequence_desc& usual
     desc_.with_logprobs = request.logprobs ? 1 : 0;
     desc_.n_logprobs = request.logprobs.value_or(0);
     desc_.priority = request.priority;
+    desc_.cache_salt = request.cache_salt.c_str();
 }
 
 } // namespace auspex::openai

@@ -62,6 +62,7 @@ struct Request {
     std::optional<auspex_acceptance> acceptance{};
     std::optional<uint32_t> logprobs{}; // how many of the best tokens are told with each; absent: nothing of it
     int32_t priority = 0;               // of those that wait the lowest goes first
+    std::string cache_salt{};           // known beginnings are shared with requests of the same alone
     bool has_echo = false;              // the answer repeats the prompt before it
     bool has_tokens = false;            // … and tells the ids of its tokens
     std::optional<StreamOptions> stream{}; // absent: it comes whole

@@ -176,6 +176,7 @@ void Api::complete(const Call& call) {
     openai::Request asked = openai::parse_request(*openai::endpoint_of(request.path), openai::parse_json(request.body), about_->limits);
     if (settings_.is_model_strict && asked.model && *asked.model != about_->model)
         throw RequestError("model", "expected " + about_->model, "model_not_found", 404);
+    if (settings_.is_salted_by_key) asked.cache_salt = std::to_string(guard_.key_of(request).value()) + "\n" + asked.cache_salt;
     auto ticket = std::make_shared<Ticket>(call.exchange, std::move(asked));
     replies_.open(ticket, request.path, headers(request, call.request_id),
                   [this](std::shared_ptr<Ticket> gone) { engine_.cancel(std::move(gone)); });

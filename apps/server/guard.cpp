@@ -51,7 +51,7 @@ const std::string* Guard::cors_origin(const http::Request& request) const {
     return at == origins.end() ? nullptr : &*at;
 }
 
-bool Guard::has_key(const http::Request& request) const {
+std::optional<size_t> Guard::key_of(const http::Request& request) const {
     std::string given;
     if (const std::string* bearer = request.find("Authorization")) {
         const size_t space = bearer->find(' ');
@@ -59,10 +59,10 @@ bool Guard::has_key(const http::Request& request) const {
             given = bearer->substr(bearer->find_first_not_of(' ', space) == std::string::npos ? bearer->size() : bearer->find_first_not_of(' ', space));
     }
     if (const std::string* key = request.find("x-api-key"); key && given.empty()) given = *key;
-    bool is_known = false;
-    for (const std::string& key : settings_.keys)
-        is_known = is_equal(given, key) || is_known;
-    return is_known;
+    std::optional<size_t> found;
+    for (size_t i = 0; i < settings_.keys.size(); ++i)
+        if (is_equal(given, settings_.keys[i])) found = i;
+    return found;
 }
 
 void Guard::check(const http::Request& request, bool is_open) const {
@@ -74,7 +74,7 @@ void Guard::check(const http::Request& request, bool is_open) const {
         if (!host || (*origin != "http://" + *host && *origin != "https://" + *host))
             throw RequestError("", "Origin: expected this server's own or one of --cors-origin", "origin_not_allowed", 403);
     }
-    if (!is_open && !settings_.keys.empty() && !has_key(request))
+    if (!is_open && !settings_.keys.empty() && !key_of(request))
         throw RequestError("", "expected a valid key, as Authorization: Bearer KEY or x-api-key: KEY", "invalid_api_key", 401);
     if (request.method == "POST") {
         const std::string* type = request.find("Content-Type");

@@ -16,9 +16,10 @@ class Guard {
     void check(const http::Request& request, bool is_open) const;
     // Of settings.cors_origins the one that the request comes from; nullptr: from none of them.
     const std::string* cors_origin(const http::Request& request) const;
+    // Which of settings.keys it has; none: no valid one.
+    std::optional<size_t> key_of(const http::Request& request) const;
 
   private:
-    bool has_key(const http::Request& request) const;
     bool is_host_allowed(const http::Request& request) const;
 
     const Settings& settings_;

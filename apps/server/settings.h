@@ -20,6 +20,7 @@ struct Settings {
     std::vector<std::string> cors_origins{};  // pages of others that may ask
     uint32_t slots = 16;                      // sequences that run at once
     uint32_t queue = 64;                      // and that wait
+    uint64_t queue_tokens = 0;                // that these may have to read; 0: any number
     int overload_status = 429;
     std::chrono::milliseconds drain{30000};      // that running answers have after SIGTERM
     std::chrono::milliseconds most_pause{30000}; // of an answer whose reader is too slow
@@ -27,6 +28,7 @@ struct Settings {
     std::chrono::milliseconds stuck{5000};       // without a sign of the engine's thread it counts as hanging
     bool has_page = true;
     bool is_model_strict = false; // another name than the model's own is refused
+    bool is_salted_by_key = false; // known beginnings are shared by requests of one key alone
 
     uint32_t most_alive() const { return slots + queue; }
 };

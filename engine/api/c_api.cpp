@@ -37,6 +37,7 @@ auspex_status make_request(const Engine& engine, const auspex_sequence_desc* des
     request.priority = d.priority;
     request.with_logprobs = d.with_logprobs;
     request.n_logprobs = d.n_logprobs;
+    if (d.cache_salt) request.cache_salt = d.cache_salt;
     request.sampling = {.temperature = d.temperature,
                         .seed = d.seed,
                         .repeat_penalty = d.repeat_penalty,

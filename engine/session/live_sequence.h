@@ -39,6 +39,7 @@ struct LiveSequence {
     uint64_t id = 0;
     Slot* slot = nullptr; // its own from when it is let in; null: it waits, or has ended before its turn came
     SequenceRequest request;
+    std::string cache_salt;       // of all its parts, and of its forks
     std::vector<uint32_t> tokens; // known: prompt and generated
     uint32_t prompt_n = 0;        // tokens before the latest generation began
     PromptRows prompt_rows;

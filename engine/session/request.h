@@ -30,6 +30,7 @@ struct SequenceRequest {
     int32_t priority = 0; // lower is let in first; of forks and appended parts it counts as of any
     uint32_t with_logprobs = 0;   // 1: log-probabilities of what is generated are wanted,
     uint32_t n_logprobs = 0;      // and of so many of the most probable tokens each time
+    std::string cache_salt = {};  // beginnings are shared with those of the same alone; of forks and appended parts it does not count
 
     const Drafters* drafters = &Drafters::built_in(); // the engine's
 

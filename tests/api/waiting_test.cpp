@@ -113,6 +113,27 @@ TEST_F(WaitingApi, StatesAndFiguresSayWhatIs) {
     EXPECT_EQ(load().wait_ms, 0.0);
 }
 
+TEST_F(WaitingApi, SaltsShareNothing) {
+    const struct {
+        const char* salt;
+        uint64_t cached_n;
+    } asked[] = {{nullptr, 0}, {"a", 0}, {"b", 0}, {"", 32}, {"a", 32}};
+    for (const auto& one : asked) {
+        std::string salt = one.salt ? one.salt : "";
+        auspex_sequence_desc desc = request(2);
+        EXPECT_EQ(desc.cache_salt, nullptr);
+        desc.cache_salt = one.salt ? salt.c_str() : nullptr;
+        const auspex_sequence sequence = create(desc);
+        salt.assign(salt.size(), 'x'); // it was copied
+        finish();
+        auspex_sequence_stats stats;
+        auspex_sequence_stats_init(&stats, sizeof stats);
+        ASSERT_EQ(auspex_sequence_get_stats(engine_, sequence, &stats), AUSPEX_OK);
+        EXPECT_EQ(stats.cached_n, one.cached_n) << salt;
+        EXPECT_EQ(auspex_sequence_destroy(engine_, sequence), AUSPEX_OK);
+    }
+}
+
 TEST_F(WaitingApi, WaitsArePredictedOnceRoundsWereTimed) {
     create(request(60));
     finish();

@@ -1,6 +1,8 @@
 // Every path, with every method, key, origin and body that gets no further than the first look.
 #include "server_peers.h"
 
+#include <set>
+
 namespace auspex::test {
 namespace {
 
@@ -162,6 +164,25 @@ TEST(ServerGuard, KeysComeBeforeEverything) {
     // Before the body: it never comes.
     EXPECT_EQ(ask(served.port(), "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n").status, 401);
     EXPECT_EQ(served.backend.n_begun, 3 * 4u); // kPaths' three, with each good key
+}
+
+// Each key has beginnings of its own, and within them each salt.
+TEST(ServerGuard, KeysPartWhatIsCached) {
+    for (const bool is_salted : {false, true}) {
+        Settings settings = quick_settings();
+        settings.keys = {"first", "second"};
+        settings.is_salted_by_key = is_salted;
+        ServedStandIn served(settings);
+        std::set<std::string> salts;
+        for (const char* key : {"first", "second"})
+            for (const char* fields : {R"("n":1)", R"("cache_salt":"")", R"("cache_salt":"mine")", R"("cache_salt":"0\nmine")"})
+                EXPECT_EQ(ask(served.port(), post_json("/v1/completions", completion(fields), std::string("x-api-key: ") + key + "\r\n")).status, 200);
+        for (const std::string& salt : served.backend.salts())
+            salts.insert(salt);
+        EXPECT_EQ(served.backend.salts().size(), 8u);
+        EXPECT_EQ(salts.size(), is_salted ? 6u : 3u);
+        EXPECT_EQ(salts.contains(""), !is_salted);
+    }
 }
 
 TEST(ServerGuard, HostsAndOrigins) {

@@ -49,6 +49,7 @@ const std::vector<Field>& fields() {
         {"model", {"\"\"", kLong256, "null"}, V{kLong257} + kNoText},
         {"user", {"\"\"", kLong256}, V{kLong257} + kNoText},
         {"prompt_cache_key", {kLong256}, V{kLong257} + kNoText},
+        {"cache_salt", {"\"\"", kLong256, "null"}, V{kLong257, "\"a\\u0000\""} + kNoText},
         {"max_tokens", {"0", "1", "4096", "null"}, V{"-1", "4097"} + kNoWhole},
         {"max_completion_tokens", {"0", "4096"}, V{"-1", "4097"} + kNoWhole},
         {"n_predict", {"-1", "0", "4096"}, V{"-2", "4097"} + kNoWhole},

@@ -160,6 +160,33 @@ TEST(ServerLoad, MoreThanThereMayBeAreRefused) {
     }
 }
 
+TEST(ServerLoad, PromptTokensThatWaitAreCounted) {
+    Settings settings = quick_settings();
+    settings.queue_tokens = 100;
+    ServedStandIn served(settings);
+    served.backend.slots = 1;
+    served.backend.says_nothing = true;
+    const auto prompt = [](size_t n) { return post_json("/v1/completions", R"({"prompt":")" + std::string(n, 'a') + R"("})"); };
+    std::vector<Client> clients;
+    const auto ask_for = [&](size_t n, size_t n_alive) {
+        clients.emplace_back(served.port()).send(prompt(n));
+        EXPECT_TRUE(wait_until([&] { return served.backend.n_alive_now == n_alive; })) << n;
+    };
+    ask_for(1000, 1); // runs
+    ask_for(60, 2);
+    ask_for(40, 3);
+    const Reply refused = ask(served.port(), prompt(1));
+    EXPECT_EQ(refusal_of(refused), "429 - overloaded");
+    EXPECT_EQ(json_of(refused)["error"]["message"], "100 prompt tokens wait already, of at most 100; try again in 3 s");
+    clients[2].close();
+    ASSERT_TRUE(wait_until([&] { return served.backend.n_alive_now == 2; }));
+    EXPECT_EQ(ask(served.port(), prompt(41)).status, 429);
+    clients[1].close();
+    ASSERT_TRUE(wait_until([&] { return served.backend.n_alive_now == 1; }));
+    ask_for(500, 2); // nobody waits
+    EXPECT_EQ(ask(served.port(), prompt(1)).status, 429);
+}
+
 TEST(ServerLoad, AThousandAtOnce) {
     ServedStandIn served; // 16 and 64
     served.backend.event_us = 1000;

@@ -269,6 +269,7 @@ TEST(ServeStart, WrongFlagsAndTakenPorts) {
         {{"--queue", "-1"}, cli::kExitUsage, "--queue"},
         {{"--overload-status", "500"}, cli::kExitUsage, "--overload-status"},
         {{"--drain", "soon"}, cli::kExitUsage, "--drain"},
+        {{"--cache-salt-by-key"}, cli::kExitUsage, "--cache-salt-by-key: expected keys"},
         {{"--api-key", ""}, cli::kExitUsage, "--api-key"},
         {{"--api-key-file", "/nowhere/keys"}, cli::kExitFile, "/nowhere/keys"},
         {{"--api-key-file", "/dev/null"}, cli::kExitFile, "/dev/null"},

@@ -15,13 +15,6 @@
 
 namespace auspex::test {
 
-inline std::vector<uint32_t> stand_in_layout(const std::vector<openai::Message>& messages) {
-    std::vector<uint32_t> ids;
-    for (const openai::Message& message : messages)
-        ids.insert(ids.end(), message.content.size(), 107u); // of a letter each
-    return ids;
-}
-
 class StandIn : public server::Backend {
     using Clock = std::chrono::steady_clock;
 
@@ -47,6 +40,11 @@ class StandIn : public server::Backend {
         const std::lock_guard lock(mutex_);
         holds_ = holds;
         freed_.notify_all();
+    }
+    // What requests had their beginnings cached by, in the order in which they began.
+    std::vector<std::string> salts() {
+        const std::lock_guard lock(mutex_);
+        return salts_;
     }
     // When events were made, of a backend with one choice.
     std::vector<Clock::time_point> told_at() {
@@ -85,6 +83,10 @@ class StandIn : public server::Backend {
     }
     void begin(cli::Job& job) override {
         if (refuses_begin) throw openai::RequestError("", "expected something else");
+        {
+            const std::lock_guard lock(mutex_);
+            salts_.push_back(job.request.cache_salt);
+        }
         job.n_begun = job.prompts.size();
         for (size_t i = 0; i < job.n_choices(); ++i)
             live_.push_back({.job = &job, .choice = i, .due = Clock::now()});
@@ -159,6 +161,9 @@ class StandIn : public server::Backend {
         auspex_engine_load_init(&load, sizeof load);
         load.n_running = static_cast<uint32_t>(std::min<size_t>(live_.size(), slots));
         load.n_waiting = static_cast<uint32_t>(live_.size()) - load.n_running;
+        size_t at = 0;
+        for (const Live& live : live_)
+            if (at++ >= slots && live.choice % live.job->request.n == 0) load.waiting_tokens += live.job->prompts[live.choice / live.job->request.n].size();
         load.wait_ms = 2300;
         load.target_pages = 100;
         load.target_pages_free = 100 - load.n_running;
@@ -197,14 +202,7 @@ class StandIn : public server::Backend {
             if (tokens_per_event == 1) tokens.back().origin = AUSPEX_TOKEN_PLAIN;
             choice.text += text;
             if (job.request.has_tokens) choice.tokens.push_back(id);
-            if (job.request.logprobs) {
-                auspex_token_logprobs of{};
-                of.token = {id, -0.5f - static_cast<float>(live.n_said) / 16};
-                of.best_count = *job.request.logprobs;
-                for (uint32_t k = 0; k < of.best_count; ++k)
-                    of.best[k] = {id + k, of.token.logprob - static_cast<float>(k)};
-                choice.logprobs.push_back(of);
-            }
+            if (job.request.logprobs) choice.logprobs.push_back(stand_in_logprobs(id, live.n_said, *job.request.logprobs));
             ++live.n_said;
             ++n_predicted;
             if (is_end) choice.stop_reason = AUSPEX_STOP_EOS;
@@ -242,6 +240,7 @@ class StandIn : public server::Backend {
     std::condition_variable freed_;
     bool holds_ = false;
     std::vector<Clock::time_point> told_at_;
+    std::vector<std::string> salts_;
 };
 
 } // namespace auspex::test

@@ -2,9 +2,11 @@
 #pragma once
 
 #include "openai/logprobs.h"
+#include "openai/request.h"
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 namespace auspex::test {
 
@@ -13,6 +15,23 @@ inline constexpr uint32_t kVocab = 32000, kEndToken = 2;
 inline openai::Piece stand_in_piece(uint32_t id) {
     if (id == kEndToken) return {"</s>", true};
     return {"w" + std::to_string(id - 100) + " ", false};
+}
+
+inline std::vector<uint32_t> stand_in_layout(const std::vector<openai::Message>& messages) {
+    std::vector<uint32_t> ids;
+    for (const openai::Message& message : messages)
+        ids.insert(ids.end(), message.content.size(), 107u); // of a letter each
+    return ids;
+}
+
+// Of the token id that comes after n_said others, and of the best_n most probable ones.
+inline auspex_token_logprobs stand_in_logprobs(uint32_t id, uint32_t n_said, uint32_t best_n) {
+    auspex_token_logprobs of{};
+    of.token = {id, -0.5f - static_cast<float>(n_said) / 16};
+    of.best_count = best_n;
+    for (uint32_t k = 0; k < best_n; ++k)
+        of.best[k] = {id + k, of.token.logprob - static_cast<float>(k)};
+    return of;
 }
 
 inline auspex_sequence_stats stand_in_stats(uint32_t prompt_n, uint32_t n_said, uint32_t rounds, uint32_t n_accepted) {

@@ -108,6 +108,36 @@ TEST(PrefixTree, a_list_that_needs_pages_takes_those_that_nobody_misses) {
     EXPECT_EQ(p.tree.find(counting(128), 128).target.size(), 2u);
 }
 
+TEST(PrefixTree, what_one_salt_knows_is_nothing_to_another) {
+    Pools p;
+    PageList with = p.list(p.target, 12), without = p.list(p.target, 12), draft = p.list(p.draft, 12);
+    p.tree.insert(ModelRole::target, counting(12), 12, with, "a");
+    EXPECT_TRUE(p.tree.find(counting(12), 12).target.empty());
+    EXPECT_TRUE(p.tree.find(counting(12), 12, "b").target.empty());
+    p.tree.insert(ModelRole::target, counting(12), 12, without);
+    p.tree.insert(ModelRole::draft, counting(12), 12, draft, "b"); // nobody's
+    p.tree.insert(ModelRole::draft, counting(12), 12, draft, "a");
+    EXPECT_EQ(p.tree.find(counting(12), 12, "a").target, (std::vector<uint32_t>{0, 1, 2}));
+    EXPECT_EQ(p.tree.find(counting(12), 12, "a").draft.size(), 3u);
+    EXPECT_EQ(p.tree.find(counting(12), 12).target, (std::vector<uint32_t>{3, 4, 5}));
+    EXPECT_TRUE(p.tree.find(counting(12), 12).draft.empty());
+    EXPECT_EQ(p.tree.counts().n_nodes, 6u);
+    with.shrink(0, 1);
+    without.shrink(0, 1);
+    draft.shrink(0, 1);
+    p.target.collect(1);
+    p.draft.collect(1);
+    p.tree.find(counting(12), 12, "a"); // used
+    p.tree.give_back(ModelRole::target, 2);
+    EXPECT_EQ(p.tree.find(counting(12), 12).target.size(), 1u) << "all salts' pages are one another's";
+    p.tree.give_back(ModelRole::target, 100);
+    EXPECT_EQ(p.target.n_free(), 32u);
+    EXPECT_EQ(p.draft.n_free(), 32u);
+    EXPECT_EQ(p.tree.counts().n_nodes, 0u);
+    p.tree.insert(ModelRole::target, counting(12), 12, p.list(p.target, 12), "a"); // its root was gone, too
+    EXPECT_EQ(p.tree.find(counting(12), 12, "a").target.size(), 3u);
+}
+
 // All of the second prompts, each after the first alone or in company, by chunks of all sizes, drafts or none.
 TEST(Prefix, warm_texts_are_cold_texts) {
     ColdTexts of_rows(false), of_prompts(true);
@@ -249,6 +279,54 @@ TEST(Prefix, those_that_come_together_share_their_beginning) {
     for (size_t i = 0; i < ids.size(); ++i) {
         expect_same(answer_of(*engine, ids[i]), cold.of(jobs[i]), std::to_string(i));
         EXPECT_EQ(find_sequence(*engine, ids[i])->cached_n, i == 0 ? 0u : 96u) << i;
+    }
+}
+
+// Another salt finds nothing; the same one does, in forks and appended parts, too.
+TEST(Prefix, a_salt_parts_who_shares) {
+    ColdTexts cold(true);
+    auto engine = make_engine(engine_of({.chunk = 64}));
+    const auto create = [&](const Job& job, const char* salt) {
+        SequenceRequest request = job.request();
+        request.cache_salt = salt;
+        return engine->create_sequence(request).value();
+    };
+    const Job job = greedy(kPrompt, 3);
+    const struct {
+        const char* salt;
+        uint32_t hit;
+    } asked[] = {{"a", 0}, {"", 0}, {"b", 0}, {"a", 96}, {"", 96}, {"ab", 0}};
+    for (const auto& one : asked) {
+        const uint64_t id = create(job, one.salt);
+        drive(*engine);
+        EXPECT_EQ(find_sequence(*engine, id)->cached_n, one.hit) << one.salt;
+        expect_same(answer_of(*engine, id), cold.of(job), one.salt);
+    }
+}
+
+// Whatever they ask for themselves.
+TEST(Prefix, forks_and_appended_parts_have_the_salt_of_what_they_go_on_from) {
+    auto engine = make_engine(engine_of({.prompt_kernels = false})); // answers' rows are shared, too
+    SequenceRequest request = greedy(kPrompt).request();
+    request.cache_salt = "a";
+    const uint64_t source = engine->create_sequence(request).value();
+    drive(*engine);
+    SequenceRequest next = greedy({}).request();
+    next.cache_salt = "b";
+    const uint64_t fork = engine->fork_sequence(source, next).value();
+    drive(*engine);
+    next.prompt = random_prompt(40, kVocab, 8);
+    ASSERT_TRUE(engine->append_sequence(fork, next).ok());
+    drive(*engine);
+    request.prompt = find_sequence(*engine, fork)->tokens;
+    ASSERT_GT(request.prompt.size(), 100u + 24 + 40);
+    ASSERT_TRUE(destroy_sequence(*engine, fork).ok());
+    for (const char* salt : {"b", "a"}) {
+        request.cache_salt = salt;
+        const uint64_t id = engine->create_sequence(request).value();
+        drive(*engine);
+        const auto whole_pages = static_cast<uint32_t>((request.prompt.size() - 1) / kPage * kPage);
+        EXPECT_EQ(find_sequence(*engine, id)->cached_n, salt[0] == 'a' ? whole_pages : 0u) << salt;
     }
 }
 

@@ -46,6 +46,7 @@ void declare_serve(CLI::App& app, ServeOptions& options, Shared& shared) {
                   server.keys.push_back(text);
               });
     add_string("--api-key-file", "FILE", "Keys, one on each line", options.key_file);
+    app.add_flag("--cache-salt-by-key", server.is_salted_by_key, "What one key's requests have cached is found by its own alone");
     add_value(app, "--allowed-hosts", "LIST", "Names by which clients call this server, besides localhost and addresses (none)",
               [&server](const std::string&, const std::string& text) {
                   for (const std::string& name : split(text, ','))
@@ -61,6 +62,7 @@ void declare_serve(CLI::App& app, ServeOptions& options, Shared& shared) {
     begin_group(app, "Load");
     add_number(app, "--slots", format("Answers written side by side; each takes a context of memory (%u)", server.slots), server.slots, 1, 256);
     add_number(app, "--queue", format("Answers that may wait; more are refused (%u)", server.queue), server.queue, 0, 4096);
+    add_number(app, "--queue-tokens", "Prompt tokens of answers that wait; more are refused while one waits; 0: any number (0)", server.queue_tokens, 0, UINT64_MAX);
     add_number(app, "--cache-tokens", "Tokens that the caches hold, of all answers together; 0: every slot a context (0)", options.cache_tokens, 0, UINT64_MAX);
     add_number(app, "--connections-per-address", format("Connections from one address; a balancer is one (%zu)", server.http.limits.connections_per_address),
                server.http.limits.connections_per_address, 1, 65536);

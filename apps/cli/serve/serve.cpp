@@ -122,6 +122,8 @@ int serve(const ServeOptions& asked) {
     if (!options.key_file.empty())
         for (std::string& key : read_keys(options.key_file))
             options.server.keys.push_back(std::move(key));
+    if (options.server.is_salted_by_key && options.server.keys.empty())
+        throw Failure(kExitUsage, "--cache-salt-by-key: expected keys, by --api-key or --api-key-file");
     if (options.alias.empty() && options.models.is_bundled_pair) options.alias = "bundled-pair";
     EngineBackend backend(options);
     try {

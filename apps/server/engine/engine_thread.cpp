@@ -19,6 +19,10 @@ uint32_t retry_after(double wait_ms) {
     return static_cast<uint32_t>(std::clamp(std::ceil(wait_ms / 1000), 1.0, 60.0));
 }
 
+std::string full_of(size_t n_alive) {
+    return cli::format("%zu answers are being written or waited for, which is as many as there may be", n_alive);
+}
+
 } // namespace
 
 EngineThread::EngineThread(Backend& backend, const Settings& settings, Worker& worker, Deliver deliver)
@@ -60,7 +64,7 @@ void EngineThread::submit(std::shared_ptr<Ticket> ticket) {
     if (ticket->text_bytes() <= kLongBytes)
         put([this, ticket = std::move(ticket)] { take_in(ticket); });
     else if (n_before >= settings_.most_alive()) // it would be refused, and its text is memory
-        put([this, ticket = std::move(ticket), n_before] { refuse_overload(ticket, n_before); });
+        put([this, ticket = std::move(ticket), n_before] { refuse_overload(ticket, full_of(n_before)); });
     else
         worker_.put([this, ticket = std::move(ticket)] { tokenize_long(ticket); });
 }
@@ -182,8 +186,12 @@ void EngineThread::take_in(const std::shared_ptr<Ticket>& ticket) {
     const size_t n_alive = backend_.n_alive(), most = settings_.most_alive();
     if (ticket->n_sequences() > most)
         return refuse(ticket, {ticket->request.n > 1 ? "n" : "prompt", cli::format("expected at most %zu answers at once, found %u", most, ticket->n_sequences())});
-    if (n_alive + ticket->n_sequences() > most) return refuse_overload(ticket, n_alive);
+    if (n_alive + ticket->n_sequences() > most) return refuse_overload(ticket, full_of(n_alive));
     if (const auto error = prepare(*ticket)) return refuse(ticket, *error);
+    if (const uint64_t n_waiting = settings_.queue_tokens > 0 ? backend_.load().waiting_tokens : 0;
+        n_waiting > 0 && n_waiting + ticket->n_prompt_tokens() > settings_.queue_tokens)
+        return refuse_overload(ticket, cli::format("%llu prompt tokens wait already, of at most %llu", static_cast<unsigned long long>(n_waiting),
+                                                   static_cast<unsigned long long>(settings_.queue_tokens)));
     try {
         backend_.begin(*ticket);
     } catch (const openai::RequestError& error) {
@@ -203,12 +211,9 @@ void EngineThread::take_in(const std::shared_ptr<Ticket>& ticket) {
     step_.events.push_back({.ticket = ticket, .kind = TicketEvent::Kind::begun, .progress = ticket->progress});
 }
 
-void EngineThread::refuse_overload(const std::shared_ptr<Ticket>& ticket, size_t n_alive) {
+void EngineThread::refuse_overload(const std::shared_ptr<Ticket>& ticket, const std::string& why) {
     const uint32_t wait_s = retry_after(is_lost_ ? 0 : backend_.load().wait_ms);
-    refuse(ticket,
-           {"", cli::format("%zu answers are being written or waited for, which is as many as there may be; try again in %u s", n_alive, wait_s),
-            "overloaded", settings_.overload_status},
-           wait_s);
+    refuse(ticket, {"", why + cli::format("; try again in %u s", wait_s), "overloaded", settings_.overload_status}, wait_s);
 }
 
 void EngineThread::drop(const std::shared_ptr<Ticket>& ticket) {

@@ -99,7 +99,7 @@ class EngineThread {
     std::optional<openai::RequestError> prepare(Ticket& ticket) const; // the worker's thread, or this
     void tokenize_long(const std::shared_ptr<Ticket>& ticket); // on the worker's thread
     void take_in(const std::shared_ptr<Ticket>& ticket);
-    void refuse_overload(const std::shared_ptr<Ticket>& ticket, size_t n_alive);
+    void refuse_overload(const std::shared_ptr<Ticket>& ticket, const std::string& why);
     void drop(const std::shared_ptr<Ticket>& ticket);
     void refuse(const std::shared_ptr<Ticket>& ticket, openai::RequestError error, uint32_t retry_after_s = 0);
     void cut(const std::shared_ptr<Ticket>& ticket, openai::RequestError error); // ends what runs, and says why

@@ -51,6 +51,12 @@ class Ticket : public cli::Job {
     http::Exchange& exchange() { return *exchange_; }
 
     // ---- the engine thread
+    size_t n_prompt_tokens() const {
+        size_t n = 0;
+        for (const std::vector<uint32_t>& prompt : prompts)
+            n += prompt.size();
+        return n;
+    }
     std::vector<ChoiceNews> take_news() { return std::exchange(news_, {}); }
     std::vector<auspex_sequence_stats> take_ended() { return std::exchange(ended_, {}); }
     std::vector<double> take_gaps() { return std::exchange(gaps_, {}); } // seconds between news of a choice

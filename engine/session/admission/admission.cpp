@@ -36,6 +36,7 @@ LiveSequence& Admission::add(SequenceRequest request, std::vector<uint32_t> toke
 Result<uint64_t> Admission::create(SequenceRequest request, const Tokenizer* tokenizer) {
     std::vector<uint32_t> tokens = request.prompt;
     LiveSequence& sequence = add(std::move(request), std::move(tokens), tokenizer);
+    sequence.cache_salt = sequence.request.cache_salt;
     sequence.prompt_rows.add(0, sequence.wanted_rows);
     const uint64_t id = sequence.id;
     if (Status status = wait_or_enter(sequence); !status.ok()) {
@@ -50,6 +51,7 @@ Result<uint64_t> Admission::fork(uint64_t source_id, SequenceRequest request, co
     if (!source) return Status(Code::invalid_argument, "fork of a sequence that does not exist");
     if (source->tokens.size() >= limits_.max_context) return Status(Code::capacity, "fork of a sequence whose context is full");
     LiveSequence& sequence = add(std::move(request), source->tokens, tokenizer);
+    sequence.cache_salt = source->cache_salt;
     sequence.prompt_rows = source->prompt_rows;
     // A source that was itself not copied yet passes its own source on. One that has no rows, nor waits to get them, gives none.
     sequence.fork_of = source->fork_of ? source->fork_of : source->slot || is_waiting(*source) ? source_id : 0;

@@ -14,7 +14,7 @@ uint32_t Beginnings::canonical_rows(const LiveSequence& sequence, uint32_t n_row
 
 void Beginnings::find(LiveSequence& sequence) {
     if (sequence.target_rows > 0 || sequence.slot->pages_of(ModelRole::target).size() > 0) return;
-    const PrefixTree::Hit hit = tree_.find(sequence.tokens, canonical_rows(sequence, sequence.wanted_rows));
+    const PrefixTree::Hit hit = tree_.find(sequence.tokens, canonical_rows(sequence, sequence.wanted_rows), sequence.cache_salt);
     if (hit.target.empty()) return;
     const auto rows = static_cast<uint32_t>(hit.target.size()) * page_size_;
     slots_->adopt(*sequence.slot, ModelRole::target, hit.target);
@@ -27,7 +27,7 @@ void Beginnings::find(LiveSequence& sequence) {
 }
 
 void Beginnings::share(const LiveSequence& sequence, ModelRole of, uint32_t n_rows) {
-    if (models_.cache_of(of)) tree_.insert(of, sequence.tokens, canonical_rows(sequence, n_rows), sequence.slot->pages_of(of));
+    if (models_.cache_of(of)) tree_.insert(of, sequence.tokens, canonical_rows(sequence, n_rows), sequence.slot->pages_of(of), sequence.cache_salt);
 }
 
 void Beginnings::share_all(const LiveSequence& sequence) {

@@ -22,12 +22,14 @@ PrefixTree::Node* PrefixTree::child_of(Node& node, std::span<const uint32_t> tok
     return found == node.children.end() ? nullptr : found->second.get();
 }
 
-PrefixTree::Hit PrefixTree::find(std::span<const uint32_t> tokens, uint32_t n_rows) {
+PrefixTree::Hit PrefixTree::find(std::span<const uint32_t> tokens, uint32_t n_rows, const std::string& salt) {
     Hit hit;
     counts_.queries += 1;
     counts_.rows_wanted += n_rows;
     clock_ += 1;
-    Node* node = &root_;
+    const auto root = roots_.find(salt);
+    if (root == roots_.end()) return hit;
+    Node* node = &root->second;
     for (uint32_t page = 0; page < n_rows / page_size_; ++page) {
         node = child_of(*node, tokens, page);
         if (!node) break;
@@ -39,10 +41,12 @@ PrefixTree::Hit PrefixTree::find(std::span<const uint32_t> tokens, uint32_t n_ro
     return hit;
 }
 
-void PrefixTree::insert(ModelRole of, std::span<const uint32_t> tokens, uint32_t n_rows, const PageList& pages) {
+void PrefixTree::insert(ModelRole of, std::span<const uint32_t> tokens, uint32_t n_rows, const PageList& pages, const std::string& salt) {
     clock_ += 1;
-    Node* node = &root_;
-    for (uint32_t page = 0; page < std::min(pages.pages_filled_by(n_rows), pages.size()); ++page) {
+    const uint32_t n_pages = std::min(pages.pages_filled_by(n_rows), pages.size());
+    if (n_pages == 0 || (of == ModelRole::draft && !roots_.contains(salt))) return;
+    Node* node = &roots_[salt];
+    for (uint32_t page = 0; page < n_pages; ++page) {
         Node* next = child_of(*node, tokens, page);
         if (!next) {
             if (of == ModelRole::draft) return;
@@ -66,7 +70,7 @@ void PrefixTree::insert(ModelRole of, std::span<const uint32_t> tokens, uint32_t
 
 template <typename Visit> void PrefixTree::visit(Node& node, const Visit& each) {
     for (auto& [tokens, child] : node.children) visit(*child, each);
-    if (&node != &root_) each(node);
+    if (node.parent) each(node);
 }
 
 void PrefixTree::let_go(ModelRole of, Node& node) {
@@ -81,7 +85,9 @@ void PrefixTree::forget(Node& node) {
     if (draft_) let_go(ModelRole::draft, node);
     let_go(ModelRole::target, node);
     counts_.n_nodes -= 1;
-    std::erase_if(node.parent->children, [&](const auto& entry) { return entry.second.get() == &node; });
+    Node& parent = *node.parent;
+    std::erase_if(parent.children, [&](const auto& entry) { return entry.second.get() == &node; });
+    if (!parent.parent && parent.children.empty()) std::erase_if(roots_, [&](const auto& entry) { return &entry.second == &parent; });
 }
 
 // A page that leads to others is needed as long as they are.
@@ -95,15 +101,16 @@ void PrefixTree::give_back(ModelRole of, uint32_t n_pages) {
     const PagePool& pool = pool_of(of);
     const uint32_t wanted = pool.n_free() + n_pages;
     std::set<std::pair<uint64_t, Node*>> outermost; // by last use
-    visit(root_, [&](Node& node) {
-        if (may_go(of, node)) outermost.emplace(node.last_use, &node);
-    });
+    for (auto& [salt, root] : roots_)
+        visit(root, [&](Node& node) {
+            if (may_go(of, node)) outermost.emplace(node.last_use, &node);
+        });
     while (pool.n_free() < wanted && !outermost.empty()) {
         Node& node = *outermost.extract(outermost.begin()).value().second;
-        Node* parent = node.parent;
+        Node* const parent = node.parent->parent ? node.parent : nullptr;
         if (of == ModelRole::target) forget(node);
         else let_go(of, node);
-        if (parent != &root_ && may_go(of, *parent)) outermost.emplace(parent->last_use, parent);
+        if (parent && may_go(of, *parent)) outermost.emplace(parent->last_use, parent);
     }
 }
 

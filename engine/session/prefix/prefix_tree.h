@@ -2,7 +2,8 @@
 // besides the slots that do, and gives back those that nobody else owns when a pool has no others. Host only.
 //
 // After SGLang's RadixAttention (Zheng et al. 2024, section 3), but only rows enter that a reader of the same tokens would compute
-// by the same kernels, which is for the caller to see to: so a hit changes no bit.
+// by the same kernels, which is for the caller to see to: so a hit changes no bit. Each salt has a tree of its own: what one knows
+// is nothing to another.
 #pragma once
 
 #include "cache/page_list.h"
@@ -11,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace auspex {
@@ -26,9 +28,9 @@ class PrefixTree {
         std::vector<uint32_t> target, draft; // pages of the tokens' first rows; of the draft at most as many
     };
     // Of the rows [0, n_rows) of these tokens as many as are known, in whole pages.
-    Hit find(std::span<const uint32_t> tokens, uint32_t n_rows);
+    Hit find(std::span<const uint32_t> tokens, uint32_t n_rows, const std::string& salt = {});
     // The first n_rows of the list are those of these tokens. Pages that are known already stay; draft pages join nodes that are there.
-    void insert(ModelRole of, std::span<const uint32_t> tokens, uint32_t n_rows, const PageList& pages);
+    void insert(ModelRole of, std::span<const uint32_t> tokens, uint32_t n_rows, const PageList& pages, const std::string& salt = {});
     // At least so many pages of a cache, of those that nobody else owns; the longest unused go first, and always before what leads to them.
     void give_back(ModelRole of, uint32_t n_pages);
 
@@ -42,7 +44,7 @@ class PrefixTree {
   private:
     static constexpr uint32_t kNone = ~0u;
     struct Node {
-        Node* parent = nullptr;
+        Node* parent = nullptr; // of a root: none
         uint32_t target_page = kNone, draft_page = kNone;
         uint64_t last_use = 0;
         std::map<std::vector<uint32_t>, std::unique_ptr<Node>> children; // by the tokens of their page
@@ -51,12 +53,12 @@ class PrefixTree {
     PagePool& pool_of(ModelRole of) { return of == ModelRole::target ? *target_ : *draft_; }
     bool may_go(ModelRole of, const Node& node);
     void let_go(ModelRole of, Node& node);
-    void forget(Node& node); // a leaf
+    void forget(Node& node); // a leaf; its salt's root with the last of them
     template <typename Visit> void visit(Node& node, const Visit& each);
 
     uint32_t page_size_;
     PagePool *target_, *draft_;
-    Node root_;
+    std::map<std::string, Node> roots_; // by salt
     uint64_t clock_ = 0; // of uses
     Counts counts_;
 };

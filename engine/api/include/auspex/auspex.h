@@ -391,6 +391,9 @@ typedef struct auspex_sequence_desc {
     uint32_t with_logprobs;        /* 1: auspex_sequence_read_logprobs tells of each generated token how probable it was; 0 (default): off.
                                       Changes no text. Rounds whose sequences all do without keep their cost */
     uint32_t n_logprobs;           /* ≤ AUSPEX_MAX_LOGPROBS: with_logprobs also tells so many of the most probable tokens; default 0 */
+    const char* cache_salt;        /* the prefix cache gives a sequence only what others with the same salt have read, so that the time to a first token
+                                      tells nobody what strangers asked; NULL (default) and "" are one salt. A fork has its source's, an
+                                      appended part its sequence's */
 } auspex_sequence_desc;
 
 AUSPEX_API auspex_status auspex_sequence_desc_init(auspex_sequence_desc* desc, size_t size);
