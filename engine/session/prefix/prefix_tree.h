@@ -40,6 +40,7 @@ class PrefixTree {
         uint32_t n_nodes = 0;
     };
     const Counts& counts() const { return counts_; }
+    size_t n_salts() const { return roots_.size(); } // of whose beginnings any is known
 
   private:
     static constexpr uint32_t kNone = ~0u;
