@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <unordered_map>
@@ -28,10 +29,17 @@ template <typename T> void append(std::string& key, const T& value) {
     append(key, &value, sizeof(T));
 }
 
+// What llvmpipe made of a pipeline takes megabytes: a device that has more begins anew with the next engine.
+constexpr size_t kMostObjects = 300;
+
+struct Object {
+    uint64_t number;
+    std::function<void()> destroy;
+};
 struct KeptDevice {
     std::string made_from;
     bool in_use = true;
-    std::unordered_map<std::string, uint64_t> objects; // by kind and what they were made from
+    std::unordered_map<std::string, Object> objects; // by what they were made from
 };
 
 struct Kept {
@@ -63,7 +71,7 @@ VkResult keep(VkDevice device, const std::optional<std::string>& key, Handle* ou
         if (const auto found = kept().devices.find(device); found != kept().devices.end() && key) {
             is_kept = true;
             if (const auto object = found->second.objects.find(*key); object != found->second.objects.end()) {
-                *out = handle_of<Handle>(object->second);
+                *out = handle_of<Handle>(object->second.number);
                 return VK_SUCCESS;
             }
         }
@@ -71,12 +79,12 @@ VkResult keep(VkDevice device, const std::optional<std::string>& key, Handle* ou
     const VkResult result = make(out); // may take long: other threads go on
     if (result != VK_SUCCESS || !is_kept) return result;
     const std::lock_guard lock(kept().mutex);
-    const auto [object, is_new] = kept().devices.at(device).objects.emplace(*key, number_of(*out));
-    if (!is_new) {
+    const auto [object, is_new] = kept().devices.at(device).objects.emplace(*key, Object{number_of(*out), [destroy, made = *out] { destroy(made); }});
+    if (!is_new) { // another thread was first
         destroy(*out);
-        *out = handle_of<Handle>(object->second);
+        *out = handle_of<Handle>(object->second.number);
     }
-    kept().objects.insert(object->second);
+    kept().objects.insert(object->second.number);
     return VK_SUCCESS;
 }
 
@@ -132,11 +140,21 @@ VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice physical_device, c
     if (result == VK_SUCCESS && key) kept().devices[*device].made_from = *key;
     return result;
 }
+void give_up(std::unordered_map<VkDevice, KeptDevice>::iterator device) {
+    for (const auto& [key, object] : device->second.objects) {
+        object.destroy();
+        kept().objects.erase(object.number);
+    }
+    kept().real.DestroyDevice(device->first, nullptr);
+    kept().devices.erase(device);
+}
+
 VKAPI_ATTR void VKAPI_CALL destroy_device(VkDevice device, const VkAllocationCallbacks* callbacks) {
     const std::lock_guard lock(kept().mutex);
     const auto found = kept().devices.find(device);
-    if (found == kept().devices.end()) kept().real.DestroyDevice(device, callbacks);
-    else found->second.in_use = false;
+    if (found == kept().devices.end()) return kept().real.DestroyDevice(device, callbacks);
+    found->second.in_use = false;
+    if (found->second.objects.size() > kMostObjects) give_up(found);
 }
 
 // ---- layouts and pipelines ----
@@ -153,7 +171,7 @@ VKAPI_ATTR VkResult VKAPI_CALL create_set_layout(VkDevice device, const VkDescri
         append(key, binding.stageFlags);
     }
     return keep(device, key, out, [&](VkDescriptorSetLayout* made) { return kept().real.CreateDescriptorSetLayout(device, info, callbacks, made); },
-                [&](VkDescriptorSetLayout made) { kept().real.DestroyDescriptorSetLayout(device, made, callbacks); });
+                [device](VkDescriptorSetLayout made) { kept().real.DestroyDescriptorSetLayout(device, made, nullptr); });
 }
 VKAPI_ATTR void VKAPI_CALL destroy_set_layout(VkDevice device, VkDescriptorSetLayout layout, const VkAllocationCallbacks* callbacks) {
     if (!kept().has(number_of(layout))) kept().real.DestroyDescriptorSetLayout(device, layout, callbacks);
@@ -165,7 +183,7 @@ VKAPI_ATTR VkResult VKAPI_CALL create_layout(VkDevice device, const VkPipelineLa
     for (uint32_t i = 0; i < info->setLayoutCount; ++i) append(key, number_of(info->pSetLayouts[i]));
     for (uint32_t i = 0; i < info->pushConstantRangeCount; ++i) append(key, info->pPushConstantRanges[i]);
     return keep(device, key, out, [&](VkPipelineLayout* made) { return kept().real.CreatePipelineLayout(device, info, callbacks, made); },
-                [&](VkPipelineLayout made) { kept().real.DestroyPipelineLayout(device, made, callbacks); });
+                [device](VkPipelineLayout made) { kept().real.DestroyPipelineLayout(device, made, nullptr); });
 }
 VKAPI_ATTR void VKAPI_CALL destroy_layout(VkDevice device, VkPipelineLayout layout, const VkAllocationCallbacks* callbacks) {
     if (!kept().has(number_of(layout))) kept().real.DestroyPipelineLayout(device, layout, callbacks);
@@ -212,7 +230,7 @@ VKAPI_ATTR VkResult VKAPI_CALL create_pipelines(VkDevice device, VkPipelineCache
                                                 const VkAllocationCallbacks* callbacks, VkPipeline* out) {
     if (count != 1) return kept().real.CreateComputePipelines(device, cache, count, infos, callbacks, out);
     return keep(device, key_of(*infos), out, [&](VkPipeline* made) { return kept().real.CreateComputePipelines(device, cache, 1, infos, callbacks, made); },
-                [&](VkPipeline made) { kept().real.DestroyPipeline(device, made, callbacks); });
+                [device](VkPipeline made) { kept().real.DestroyPipeline(device, made, nullptr); });
 }
 VKAPI_ATTR void VKAPI_CALL destroy_pipeline(VkDevice device, VkPipeline pipeline, const VkAllocationCallbacks* callbacks) {
     if (!kept().has(number_of(pipeline))) kept().real.DestroyPipeline(device, pipeline, callbacks);

@@ -76,7 +76,7 @@ TEST(CliBatch, LogProbabilitiesAreThoseOfScore) {
         all += of_text["tokens"][i];
         const Json& top = of_text["top_logprobs"][i];
         EXPECT_EQ(top.size(), 5u) << "a greedy answer says one of them";
-        EXPECT_EQ(top.begin().key(), of_text["tokens"][i]);
+        EXPECT_EQ(top.begin().key(), of_text["tokens"][i].get<std::string>());
         EXPECT_TRUE(std::is_sorted(top.begin(), top.end(),
                                    [](const Json& a, const Json& b) { return a.get<double>() > b.get<double>(); }));
     }

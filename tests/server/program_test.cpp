@@ -166,7 +166,7 @@ TEST_F(ServeProgram, ChoicesHaveSeedsOfTheirOwn) {
         EXPECT_EQ(several["choices"][i]["text"], text_of(whole("/v1/completions", story(R"("max_tokens":12,"acceptance":"coupled","temperature":1,"seed":)" + std::to_string(40 + i))))) << i;
     const Events events = stream("/v1/completions", story(members + R"(,"stream":true,"stream_options":{"include_usage":true})"));
     for (size_t i = 0; i < 3; ++i)
-        EXPECT_EQ(events.text(i), several["choices"][i]["text"]);
+        EXPECT_EQ(events.text(i), several["choices"][i]["text"].get<std::string>());
     EXPECT_EQ(events.data.back()["usage"]["completion_tokens"], several["usage"]["completion_tokens"]);
     EXPECT_EQ(events.data.back()["usage"]["prompt_tokens"], several["usage"]["prompt_tokens"]);
 }
