@@ -80,7 +80,7 @@ TEST(CliBatch, LogProbabilitiesAreThoseOfScore) {
         EXPECT_TRUE(std::is_sorted(top.begin(), top.end(),
                                    [](const Json& a, const Json& b) { return a.get<double>() > b.get<double>(); }));
     }
-    EXPECT_EQ(all, text["text"]);
+    EXPECT_EQ(all, text["text"].get<std::string>());
 
     const Json& content = chat["logprobs"]["content"];
     std::vector<double> logprobs;
@@ -92,7 +92,7 @@ TEST(CliBatch, LogProbabilitiesAreThoseOfScore) {
         EXPECT_EQ(token["top_logprobs"][0]["logprob"], token["logprob"]);
     }
     expect_score({"--chat", "-p", "Hello!"}, logprobs);
-    EXPECT_EQ(bytes_of(content), chat["message"]["content"]);
+    EXPECT_EQ(bytes_of(content), chat["message"]["content"].get<std::string>());
 }
 
 TEST(CliBatch, LogProbabilitiesOfEveryChoiceAndEveryEnd) {
@@ -124,7 +124,7 @@ TEST(CliBatch, LogProbabilitiesOfEveryChoiceAndEveryEnd) {
                     all += bytes_of(Json::array({token}));
                 }
             }
-            EXPECT_EQ(all, choice["message"]["content"]);
+            EXPECT_EQ(all, choice["message"]["content"].get<std::string>());
             if (id == "choices" && choice["finish_reason"] == "length") {
                 EXPECT_EQ(content.size(), 30u);
             }
