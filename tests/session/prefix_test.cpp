@@ -340,7 +340,8 @@ TEST(Prefix, evicted_and_parked_texts_are_cold_texts) {
         std::vector<Job> jobs;
         std::vector<uint64_t> ids;
         for (uint64_t i = 0; i < 10; ++i) {
-            Job job = greedy(joined(first_of(kPrompt, 20 + 16 * (i % 6)), random_prompt(7, kVocab, 80 + i % 4)), i % 3 == 0 ? 0 : 3);
+            const std::vector<uint32_t> beginning = i % 2 == 0 ? kPrompt : random_prompt(100, kVocab, 200 + i); // all in all 23 whole pages: not all can stay
+            Job job = greedy(joined(first_of(beginning, 20 + 16 * (i % 6)), random_prompt(7, kVocab, 80 + i % 4)), i % 3 == 0 ? 0 : 3);
             job.max_tokens = 60;
             if (i % 3 == 1) job.temperature = 0.8f, job.seed = i; // its text depends on the draft model's rows, too
             jobs.push_back(job);
