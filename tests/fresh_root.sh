@@ -15,12 +15,13 @@ if [ ! -e "$root/.ready" ]; then
     from=("$suite" "$root")
     [ -z "$mirror" ] || from+=("$mirror")
     options=(--variant=minbase --include=ca-certificates)
-    if [ ! -e "/usr/share/debootstrap/scripts/$suite" ]; then # Ubuntu's, whose packages lie in two components, and whose keys Debian may lack
+    if [ ! -e "/usr/share/debootstrap/scripts/$suite" ]; then # Ubuntu's, whose keys Debian may lack
         [ -n "$mirror" ] || { echo "debootstrap does not know $suite: expected a mirror, too" >&2; exit 2; }
         from+=(/usr/share/debootstrap/scripts/gutsy)
-        options+=("--components=main,universe" --no-check-gpg)
+        options+=(--no-check-gpg)
     fi
     debootstrap "${options[@]}" "${from[@]}" > "$folder/debootstrap.log" || { tail -n 1 "$folder/debootstrap.log" >&2; exit 1; }
+    [ "${#from[@]}" -lt 4 ] || printf 'deb %s %s main universe\n' "$mirror" "$suite" "$mirror" "$suite-updates" > "$root/etc/apt/sources.list"
     cp /etc/resolv.conf "$root/etc/"
     cp /etc/apt/apt.conf.d/*proxy* "$root/etc/apt/apt.conf.d/" 2> /dev/null || true
     touch "$root/.ready"
