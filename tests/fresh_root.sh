@@ -15,9 +15,10 @@ if [ ! -e "$root/.ready" ]; then
     from=("$suite" "$root")
     [ -z "$mirror" ] || from+=("$mirror")
     options=(--variant=minbase --include=ca-certificates)
-    if [ ! -e "/usr/share/debootstrap/scripts/$suite" ]; then # Ubuntu's, whose keys Debian may lack
-        [ -n "$mirror" ] || { echo "debootstrap does not know $suite: expected a mirror, too" >&2; exit 2; }
-        from+=(/usr/share/debootstrap/scripts/gutsy)
+    scripts=/usr/share/debootstrap/scripts
+    if [ ! -e "$scripts/$suite" ] || [ "$(realpath "$scripts/$suite")" = $scripts/gutsy ]; then # Ubuntu's; debootstrap may not know it, nor have its keys
+        [ -n "$mirror" ] || { echo "$suite is Ubuntu's: expected a mirror, too" >&2; exit 2; }
+        from+=($scripts/gutsy)
         options+=(--no-check-gpg)
     fi
     debootstrap "${options[@]}" "${from[@]}" > "$folder/debootstrap.log" || { tail -n 1 "$folder/debootstrap.log" >&2; exit 1; }
