@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sstream>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #if defined(__linux__)
 #include <sched.h>
@@ -44,13 +43,6 @@ bool mount_full_disk([[maybe_unused]] const char* folder) {
 #endif
 }
 
-// Where nobody may mount: files end at 16 KiB, and what would make them longer fails.
-void keep_files_small() {
-    const rlimit limit = {16 << 10, 16 << 10};
-    setrlimit(RLIMIT_FSIZE, &limit);
-    std::signal(SIGXFSZ, SIG_IGN); // which stays ignored in the program
-}
-
 [[noreturn]] void become_cli(const std::vector<std::string>& arguments, const CliSetting& setting) {
     for (const auto& [name, value] : setting.environment) {
         if (value != nullptr)
@@ -62,7 +54,7 @@ void keep_files_small() {
     for (const std::string& argument : arguments)
         words.push_back(const_cast<char*>(argument.c_str()));
     words.push_back(nullptr);
-    if (setting.full_disk != nullptr && !mount_full_disk(setting.full_disk)) keep_files_small();
+    if (setting.full_disk != nullptr && !mount_full_disk(setting.full_disk)) _exit(127);
     std::signal(SIGINT, SIG_DFL);
     std::signal(SIGPIPE, SIG_DFL);
     execv(AUSPEX_PROGRAM, words.data());
@@ -85,6 +77,12 @@ bool read_some(int descriptor, std::string& text) {
 }
 
 } // namespace
+
+bool may_mount(const std::string& folder) {
+    const pid_t child = fork();
+    if (child == 0) _exit(mount_full_disk(folder.c_str()) ? 0 : 1);
+    return wait_for_end(child) == 0;
+}
 
 CliResult run_cli(const std::vector<std::string>& arguments, const CliSetting& setting) {
     std::signal(SIGPIPE, SIG_IGN);
