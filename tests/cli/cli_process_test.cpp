@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sstream>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #if defined(__linux__)
 #include <sched.h>
@@ -43,6 +44,13 @@ bool mount_full_disk([[maybe_unused]] const char* folder) {
 #endif
 }
 
+// Where nobody may mount: files end at 16 KiB, and what would make them longer fails.
+void keep_files_small() {
+    const rlimit limit = {16 << 10, 16 << 10};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    std::signal(SIGXFSZ, SIG_IGN); // which stays ignored in the program
+}
+
 [[noreturn]] void become_cli(const std::vector<std::string>& arguments, const CliSetting& setting) {
     for (const auto& [name, value] : setting.environment) {
         if (value != nullptr)
@@ -54,7 +62,7 @@ bool mount_full_disk([[maybe_unused]] const char* folder) {
     for (const std::string& argument : arguments)
         words.push_back(const_cast<char*>(argument.c_str()));
     words.push_back(nullptr);
-    if (setting.full_disk != nullptr && !mount_full_disk(setting.full_disk)) _exit(127);
+    if (setting.full_disk != nullptr && !mount_full_disk(setting.full_disk)) keep_files_small();
     std::signal(SIGINT, SIG_DFL);
     std::signal(SIGPIPE, SIG_DFL);
     execv(AUSPEX_PROGRAM, words.data());
