@@ -7,6 +7,7 @@
 #include "cli/common/system/terminal.h"
 
 #include <algorithm>
+#include <chrono>
 
 namespace auspex::cli {
 
@@ -14,6 +15,8 @@ namespace {
 
 constexpr uint32_t kLongestDraft = 4; // what is prepared for: longer drafts hardly ever pay
 constexpr uint32_t kRounds = 3;       // that are rehearsed of a length: one of two in flight may still be recorded
+constexpr uint32_t kMoments = 8;      // in which each length is timed besides: other work on the machine may disturb one
+constexpr std::chrono::seconds kMomentsTime(1); // after which no other begins
 
 // The beginning of the report's story, silently. Absent: Ctrl-C came.
 std::optional<Trial> tell(Client& client, const RunReport& report, uint32_t n_tokens, const Way& way) {
@@ -23,6 +26,12 @@ std::optional<Trial> tell(Client& client, const RunReport& report, uint32_t n_to
         if (failure.exit_code() != kExitInterrupted) throw;
         return std::nullopt;
     }
+}
+
+// A few rounds of this draft_len. False: Ctrl-C came.
+bool rehearse(Client& client, const RunReport& report, uint32_t draft_len) {
+    const Way way{draft_len == 0 ? AUSPEX_DRAFTER_NONE : AUSPEX_DRAFTER_AUTO, draft_len};
+    return !interrupted() && tell(client, report, kRounds * (draft_len + 1), way).has_value();
 }
 
 std::optional<size_t> first_difference(const std::vector<auspex_token>& story, const std::vector<auspex_token>& plain) {
@@ -40,13 +49,17 @@ bool prepare_demonstration(Client& client, const RunReport& report) {
     // One length after the other, so that Ctrl-C is soon seen; 0 is plain decoding. Some drivers translate a shader when
     // it first runs, so a few rounds are run of each.
     for (uint32_t draft_len = 0; draft_len <= longest; ++draft_len) {
-        progress.draw(static_cast<float>(draft_len) / static_cast<float>(longest + 1));
+        progress.draw(static_cast<float>(draft_len) / static_cast<float>(longest + 2));
         SequenceDesc desc(report.options.sampling, report.seed);
         desc->draft_len = draft_len;
         client.prepare(*desc);
-        const Way way{draft_len == 0 ? AUSPEX_DRAFTER_NONE : AUSPEX_DRAFTER_AUTO, draft_len};
-        if (interrupted() || !tell(client, report, kRounds * (draft_len + 1), way)) return false;
+        if (!rehearse(client, report, draft_len)) return false;
     }
+    progress.draw(static_cast<float>(longest + 1) / static_cast<float>(longest + 2));
+    const auto end = std::chrono::steady_clock::now() + kMomentsTime;
+    for (uint32_t moment = 0; moment < kMoments && std::chrono::steady_clock::now() < end; ++moment)
+        for (uint32_t draft_len = 0; draft_len <= longest; ++draft_len)
+            if (!rehearse(client, report, draft_len)) return false;
     for (uint32_t draft_len = 0; draft_len <= client.info().max_draft_len; ++draft_len)
         client.take_round_times(draft_len); // they are no part of the story
     return true;

@@ -6,7 +6,7 @@
 
 namespace auspex::cli {
 
-// Compiles what the two stories need, with a progress bar. False: Ctrl-C came.
+// Compiles what the two stories need and learns what rounds cost, with a progress bar. False: Ctrl-C came.
 bool prepare_demonstration(Client& client, const RunReport& report);
 // Tells the report's story once more, without drafts and silently; absent: Ctrl-C came, now or earlier.
 std::optional<Demonstration> tell_without_drafts(Client& client, const RunReport& report);
