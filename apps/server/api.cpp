@@ -209,7 +209,7 @@ std::string Api::trouble() const {
     if (!about_) return kLoading;
     if (engine_.is_lost()) return engine_.lost_because();
     if (engine_.is_draining()) return "the server is shutting down";
-    if (engine_.is_stuck()) return "the engine has not answered for seconds";
+    if (engine_.is_stuck()) return "the engine or its device has not answered for seconds";
     return "";
 }
 

@@ -111,6 +111,7 @@ std::string Metrics::text(const Snapshot& now, const http::Counts& connections, 
     text += "auspex_build_info{version=\"" + label(about.version) + "\",numerics=\"" + label(about.numerics) +
             "\",device=\"" + label(about.device) + "\",model=\"" + label(about.model) + "\"} 1\n";
     write(text, "auspex_engine_heartbeat_seconds", "gauge", "Since the engine's thread was last seen.", heartbeat_age_s);
+    write(text, "auspex_device_turn_seconds", "gauge", "Since the device has had its oldest round or part of a prompt; 0: it has none.", load.turn_ms / 1000);
 
     write(text, "auspex_requests_running", "gauge", "Sequences that have a slot and have not ended.", uint64_t{load.n_running});
     write(text, "auspex_requests_waiting", "gauge", "Sequences without a slot.", uint64_t{load.n_waiting});

@@ -25,7 +25,7 @@ struct Settings {
     std::chrono::milliseconds drain{30000};      // that running answers have after SIGTERM
     std::chrono::milliseconds most_pause{30000}; // of an answer whose reader is too slow
     std::chrono::milliseconds silence{15000};    // of a stream, until it says that it is still there
-    std::chrono::milliseconds stuck{5000};       // without a sign of the engine's thread it counts as hanging
+    std::chrono::milliseconds stuck{5000};       // without a sign of the engine's thread, or of the device, it counts as hanging
     bool has_page = true;
     bool is_model_strict = false; // another name than the model's own is refused
     bool is_salted_by_key = false; // known beginnings are shared by requests of one key alone

@@ -468,6 +468,8 @@ auspex_status auspex_engine_get_load(auspex_engine* engine, auspex_engine_load* 
         value.prefix_hit_tokens = at.prefix.rows_found;
         value.prefix_pages_inserted = at.prefix.pages_inserted;
         value.prefix_pages_evicted = at.prefix.pages_evicted;
+        value.turn_ms = at.turn_ms;
+        value.turn_expected_ms = at.turn_expected_ms;
         return write_struct(load, AUSPEX_TYPE_ENGINE_LOAD, value) ? AUSPEX_OK : refuse(engine, kNoStruct);
     });
 }

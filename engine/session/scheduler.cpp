@@ -299,6 +299,13 @@ EngineLoad Scheduler::load() const {
     count(ModelRole::target, load.target_pages, load.target_pages_free);
     if (beginnings_) load.prefix = beginnings_->counts();
     count(ModelRole::draft, load.draft_pages, load.draft_pages_free);
+    if (const TurnQueue::Pending pending = turns_->pending(); pending.key) {
+        load.turn_ms = pending.ms;
+        const TurnKey& key = *pending.key;
+        load.turn_expected_ms = key.kind == TurnKind::round ? planner_->predict(key.round).round_ms
+                                : key.kind == TurnKind::copy ? planner_->costs().plain_ms(1)
+                                                             : planner_->replay_ms(key.kind, key.rows);
+    }
     return load;
 }
 

@@ -3,8 +3,10 @@
 #include <auspex/auspex_tools.h>
 
 #include <gtest/gtest.h>
+#include <chrono>
 #include <cmath>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -111,6 +113,29 @@ TEST_F(WaitingApi, StatesAndFiguresSayWhatIs) {
     EXPECT_GE(load().prefix_pages_inserted, 2u);
     EXPECT_EQ(load().parked_n, 2u) << "the one that was over made room";
     EXPECT_EQ(load().wait_ms, 0.0);
+}
+
+// Also of what the device has done and nobody has read.
+TEST_F(WaitingApi, TheLoadSaysHowLongTheDeviceIsAtItsWork) {
+    const auto nothing_is_under_way = [&] { return load().turn_ms == 0 && load().turn_expected_ms == 0; };
+    EXPECT_TRUE(nothing_is_under_way());
+    create(request(80));
+    uint32_t n_seen = 0;
+    for (auspex_status status = AUSPEX_OK; status != AUSPEX_FINISHED;) {
+        status = auspex_engine_step(engine_, 0, nullptr);
+        ASSERT_GE(status, 0) << last_error_;
+        const auspex_engine_load at = load();
+        EXPECT_EQ(at.turn_ms > 0, at.turn_expected_ms > 0);
+        EXPECT_LT(at.turn_ms, 60e3);
+        n_seen += at.turn_ms > 0 ? 1 : 0;
+    }
+    EXPECT_GE(n_seen, 5u);
+    create(request(80));
+    ASSERT_GE(auspex_engine_step(engine_, 0, nullptr), 0);
+    for (int i = 0; i < 10'000 && !nothing_is_under_way(); ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_TRUE(nothing_is_under_way()) << load().turn_ms;
+    finish();
 }
 
 TEST_F(WaitingApi, SaltsShareNothing) {

@@ -1,4 +1,4 @@
-// What happens to answers whose clients leave or do not read, when there are too many, and when the server or its engine ends.
+// What happens to answers whose clients leave or do not read, when there are too many, and when the server or its engine ends. stuck_test: when the engine hangs.
 #include "server_peers.h"
 
 namespace auspex::test {
@@ -315,7 +315,7 @@ TEST(ServerEnd, ServersGoWhileTheirEnginesSpeak) {
     }
 }
 
-// ---- an engine that fails or hangs
+// ---- an engine that fails
 // -------------------------------------------------------------------------------------
 
 TEST(ServerLost, EverybodyIsToldAndTheProgramEnds) {
@@ -352,62 +352,6 @@ TEST(ServerLost, WhatNobodyExpectsIsAnswered) {
     served.backend.advance_throws = true;
     EXPECT_EQ(refusal_of(ask(served.port(), post_json("/v1/completions", completion(R"("n":1)")))), "503 - -");
     EXPECT_EQ(served.wait(), cli::kExitInternal);
-}
-
-TEST(ServerStuck, HealthSaysSoAndAnswersAtOnce) {
-    Settings settings = quick_settings();
-    settings.stuck = 700ms; // 5 s in the program
-    ServedStandIn served(settings);
-    std::promise<void> release;
-    Client asks(served.port());
-    EXPECT_EQ(asks.ask(get("/health")).status, 200);
-    served.server.engine().call([&](server::Backend&) { release.get_future().wait(); });
-    const auto begin = Clock::now();
-    auto longest = 0ms;
-    int status = 200;
-    while (status == 200 && Clock::now() < begin + 10s) {
-        const auto asked = Clock::now();
-        status = asks.ask(get("/health")).status;
-        longest = std::max(longest, std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - asked));
-        std::this_thread::sleep_for(5ms);
-    }
-    EXPECT_EQ(status, 503);
-    EXPECT_GE(Clock::now() - begin, 600ms);
-    EXPECT_LE(Clock::now() - begin, 1700ms);
-    EXPECT_LE(longest, 300ms); // 50 on a machine with nothing else to do
-    std::printf("/health beside an engine that hangs: 503 after %.2f s, longest answer %d ms\n",
-                std::chrono::duration<double>(Clock::now() - begin).count(), static_cast<int>(longest.count()));
-    EXPECT_EQ(asks.ask(get("/health/live")).status, 503);
-    for (const char* path : {"/metrics", "/slots", "/v1/models", "/props"})
-        EXPECT_EQ(asks.ask(get(path)).status, 200) << path;
-    EXPECT_EQ(refusal_of(asks.ask(post_json("/v1/completions", completion(R"("n":1)")))), "503 - -");
-    release.set_value();
-    EXPECT_TRUE(wait_until([&] { return asks.ask(get("/health")).status == 200; }));
-    EXPECT_EQ(asks.ask(post_json("/v1/completions", completion(R"("n":1)"))).status, 200);
-}
-
-TEST(ServerStuck, DoesNotKeepTheServerFromEnding) {
-    Settings settings = quick_settings();
-    settings.stuck = 300ms;
-    ServedStandIn served(settings);
-    served.backend.event_us = 1000;
-    StreamClient stream(served.port(), post_json("/v1/completions", kForever));
-    ASSERT_TRUE(stream.wait_for("w0"));
-    served.backend.hold(true);
-    ASSERT_TRUE(wait_until([&] { return served.backend.is_held.load(); }));
-    EXPECT_EQ(served.stop(), cli::kExitDevice);
-    EXPECT_TRUE(served.server.is_hanging());
-    served.backend.hold(false);
-}
-
-TEST(ServerStuck, AnIdleServerIsNot) {
-    Settings settings = quick_settings();
-    settings.stuck = 1ms;
-    ServedStandIn served(settings);
-    for (int i = 0; i < 50; ++i) {
-        EXPECT_EQ(ask(served.port(), get("/health")).status, 200);
-        std::this_thread::sleep_for(2ms);
-    }
 }
 
 } // namespace

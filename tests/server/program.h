@@ -49,6 +49,7 @@ class Program {
         const size_t at = shown_.find(before);
         return at == std::string::npos ? 0 : static_cast<uint16_t>(std::stoi(shown_.substr(at + before.size())));
     }
+    pid_t id() const { return child_; }
     void signal(int number) const { ::kill(child_, number); }
     // 128 + n when signal n ended it.
     int exit_code() {

@@ -27,6 +27,7 @@ class StandIn : public server::Backend {
     std::atomic<size_t> padding = 0;           // bytes that each token's text has besides
     std::atomic<bool> says_nothing = false;    // sequences begin, and wait
     std::atomic<uint32_t> rows_read = 0, rows_to_read = 0; // of those that have said nothing
+    std::atomic<double> turn_ms = 0, turn_expected_ms = 0; // as the device's load has it
     std::atomic<bool> loses_device = false, refuses_prepare = false, refuses_begin = false, fails_job = false;
     std::atomic<bool> holds_reading = false;   // prepare does not return while it says so
     std::atomic<size_t> n_reading = 0;         // that it holds
@@ -165,6 +166,8 @@ class StandIn : public server::Backend {
         for (const Live& live : live_)
             if (at++ >= slots && live.choice % live.job->request.n == 0) load.waiting_tokens += live.job->prompts[live.choice / live.job->request.n].size();
         load.wait_ms = 2300;
+        load.turn_ms = turn_ms;
+        load.turn_expected_ms = turn_expected_ms;
         load.target_pages = 100;
         load.target_pages_free = 100 - load.n_running;
         return load;

@@ -12,7 +12,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr uint32_t kWaitMs = 5;
-constexpr auto kIdle = 500ms, kPublish = 50ms, kProgress = 200ms;
+constexpr auto kIdle = 500ms, kPublish = 50ms, kProgress = 200ms, kEndPoll = 20ms;
+constexpr double kSlowTurn = 20; // times what it was expected to take: the device does not come back from it
 constexpr size_t kPauseBytes = size_t{256} << 10, kResumeBytes = size_t{64} << 10; // that a reader has not taken
 
 uint32_t retry_after(double wait_ms) {
@@ -37,7 +38,10 @@ bool EngineThread::stop(std::chrono::milliseconds patience) {
     std::unique_lock lock(mutex_);
     is_stopping_ = true;
     wake_.notify_one();
-    return ended_.wait_for(lock, patience, [&] { return has_ended_; });
+    const auto end = Clock::now() + patience;
+    while (!ended_.wait_for(lock, kEndPoll, [&] { return has_ended_; }))
+        if (Clock::now() >= end && is_stuck()) return false;
+    return true;
 }
 
 void EngineThread::start(std::function<bool()> open) {
@@ -130,7 +134,7 @@ double EngineThread::heartbeat_age_s() const {
 }
 
 bool EngineThread::is_stuck() const {
-    return has_work_ && heartbeat_age_s() > std::chrono::duration<double>(settings_.stuck).count();
+    return is_device_stuck_ || (has_work_ && heartbeat_age_s() > std::chrono::duration<double>(settings_.stuck).count());
 }
 
 // ---- the engine thread
@@ -150,6 +154,11 @@ void EngineThread::run() {
         for (const auto& ticket : std::vector(running_))
             drop(ticket);
     } catch (const cli::Failure&) { // nobody is left to be told
+    }
+    // What the device was given it still has, and whoever takes the engine down waits for that.
+    for (publish(true); snapshot()->load.turn_ms > 0; publish(true)) {
+        heartbeat_ = Clock::now().time_since_epoch().count();
+        std::this_thread::sleep_for(kEndPoll);
     }
 }
 
@@ -355,6 +364,8 @@ void EngineThread::publish(bool is_due) {
     } catch (const cli::Failure& failure) {
         lose(failure);
     }
+    const double stuck_ms = std::chrono::duration<double, std::milli>(settings_.stuck).count();
+    is_device_stuck_ = snapshot->load.turn_ms > std::max(stuck_ms, kSlowTurn * snapshot->load.turn_expected_ms);
     snapshot->n_tickets = running_.size();
     for (const auto& ticket : running_) {
         snapshot->n_paused += ticket->paused_since ? 1 : 0;

@@ -68,8 +68,7 @@ class EngineThread {
 
     // open: the first thing it does; false is the end of it. It does not count as work.
     void start(std::function<bool()> open);
-    // Ends it, and abandons what runs; nothing is delivered afterwards. False: within so long it did not come back from the
-    // engine.
+    // Ends it, and abandons what runs; nothing is delivered afterwards. False: after so long it is stuck.
     bool stop(std::chrono::milliseconds patience);
     void join(); // the same, however long it takes
     // ---- any thread
@@ -85,7 +84,7 @@ class EngineThread {
     std::string lost_because() const;
     int lost_exit_code() const { return lost_exit_code_; }
     bool is_draining() const { return is_draining_; }
-    // It has work, and did not get round to it for so long.
+    // It has work and did not get round to it for so long, or the device does not come back from its own.
     bool is_stuck() const;
     double heartbeat_age_s() const; // since it was last seen
     size_t n_open() const { return n_open_; } // tickets that have been submitted and not ended
@@ -131,7 +130,7 @@ class EngineThread {
     std::string lost_because_{}; // under the same mutex
     std::atomic<bool> is_lost_{false};
     std::atomic<int> lost_exit_code_{0};
-    std::atomic<bool> is_draining_{false}, has_work_{false};
+    std::atomic<bool> is_draining_{false}, has_work_{false}, is_device_stuck_{false};
     std::atomic<size_t> n_open_{0};
     std::atomic<Clock::rep> heartbeat_{0};
     std::thread thread_{};

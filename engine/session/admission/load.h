@@ -15,6 +15,7 @@ struct EngineLoad {
     uint32_t target_pages = 0, target_pages_free = 0, draft_pages = 0, draft_pages_free = 0;
     uint64_t n_parked = 0; // times, since the engine began
     PrefixTree::Counts prefix = {};
+    double turn_ms = 0, turn_expected_ms = 0; // of the oldest turn that is submitted whole and not done: so far, and predicted
 };
 
 // ahead_ms: GPU time that those who run and those who wait before it still need. With a slot free it waits for nobody. Else so many

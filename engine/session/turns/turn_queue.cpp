@@ -222,10 +222,19 @@ Result<std::optional<Turn>> TurnQueue::poll() {
     AUSPEX_VK(*device_, ResetFences(device_->handle, 1, &fence));
     Turn turn = std::move(in_flight_.front());
     in_flight_.pop_front();
-    turn.done_ns = now_ns();
+    turn.done_ns = last_done_ns_ = now_ns();
     turn.regions = turn.recording->region_times();
     if (turn.key.kind != TurnKind::copy) measure(turn);
     return std::optional<Turn>(std::move(turn));
+}
+
+TurnQueue::Pending TurnQueue::pending() const {
+    for (const Turn& turn : in_flight_) {
+        if (!is_submitted(turn) || device_->lost()) break;
+        if (device_->vk.GetFenceStatus(device_->handle, fences_[turn.number & 1]) != VK_NOT_READY) continue; // done, or poll() says what is wrong
+        return {&turn.key, static_cast<double>(now_ns() - std::max(turn.submitted_ns, last_done_ns_)) * 1e-6};
+    }
+    return {};
 }
 
 Result<bool> TurnQueue::wait(uint64_t timeout_ns) {

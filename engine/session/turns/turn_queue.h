@@ -83,6 +83,12 @@ class TurnQueue {
     // Submits segments of the started turn while their predicted time fits, in as many submissions as max_submission_ms asks for; at
     // least one segment when `at_least_one`. Returns what was submitted, in predicted milliseconds. After an error it can be tried again.
     Result<double> submit(double budget_ms, bool at_least_one);
+    // The oldest turn that is submitted whole and that the device has not done, and for how long it has had it; null: none.
+    struct Pending {
+        const TurnKey* key = nullptr;
+        double ms = 0;
+    };
+    Pending pending() const;
     // Unless this is wanted, copies are not timed: each would need timestamps of its own.
     void time_copies(bool wanted) { times_copies_ = wanted; }
     // The oldest turn, if it is complete.
@@ -120,7 +126,7 @@ class TurnQueue {
     std::set<TurnKey> compiled_;                     // of those
     std::map<TurnKey, std::vector<double>> segment_ms_; // smoothed; < 0: unknown
     std::deque<Turn> in_flight_;
-    uint64_t next_number_ = 1;
+    uint64_t next_number_ = 1, last_done_ns_ = 0;
     bool times_copies_ = false;
 };
 

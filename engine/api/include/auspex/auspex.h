@@ -210,7 +210,8 @@ AUSPEX_API auspex_status auspex_engine_desc_init(auspex_engine_desc* desc, size_
 AUSPEX_API auspex_status auspex_engine_create(const auspex_engine_desc* desc, auspex_engine** engine);
 
 /** Waits for the GPU work under way and for the pipelines that background threads are just compiling, not for those they have not
- *  begun; then frees everything. NULL is allowed. */
+ *  begun; then frees everything. NULL is allowed. It waits for ever where the device hangs and the driver does not say that it is lost:
+ *  a host that wants to leave without it asks for auspex_engine_load.turn_ms before. */
 AUSPEX_API void auspex_engine_destroy(auspex_engine* engine);
 
 typedef struct auspex_engine_info {
@@ -574,6 +575,8 @@ typedef struct auspex_engine_load {
     uint64_t parked_n;         /* times that a sequence lost its slot, since the engine was created */
     uint64_t prefix_queries, prefix_tokens, prefix_hit_tokens; /* of the prefix cache since then: how often it was asked, for how many tokens, and how many it had */
     uint64_t prefix_pages_inserted, prefix_pages_evicted; /* of both caches */
+    double turn_ms;          /* how long the device has been at the oldest round or part of a prompt that it was given whole; 0: at none */
+    double turn_expected_ms; /* what that takes, as far as known from others of its kind, else by its bytes. A device may hang without being lost */
 } auspex_engine_load;
 
 AUSPEX_API auspex_status auspex_engine_load_init(auspex_engine_load* load, size_t size);
