@@ -74,6 +74,11 @@ void Replies::take(StepNews step) {
     }
 }
 
+void Replies::refuse_all(const openai::RequestError& error) {
+    while (!replies_.empty())
+        refuse(replies_.begin()->second, error, 0);
+}
+
 void Replies::begin(Reply& reply, const Ticket::Progress& progress) {
     Ticket& ticket = *reply.ticket;
     if (!ticket.is_stream()) return;

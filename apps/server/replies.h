@@ -21,6 +21,8 @@ class Replies {
     void open(std::shared_ptr<Ticket> ticket, std::string endpoint, std::vector<http::Header> headers,
               std::function<void(std::shared_ptr<Ticket>)> gone);
     void take(StepNews step);
+    // Ends all of them with this: the engine's thread will not.
+    void refuse_all(const openai::RequestError& error);
     // What is silent for so long gets a comment, so that nobody on the way takes it for dead.
     void keep_alive(Clock::duration silence);
     size_t n_open() const { return replies_.size(); }

@@ -78,7 +78,10 @@ void Server::begin_drain() {
 void Server::watch_drain() {
     if (engine_.n_open() == 0 && api_.replies().n_open() == 0) return leave();
     if (Clock::now() >= drain_end_ && !std::exchange(has_ended_all_, true)) engine_.end_all(kShuttingDown);
-    if (Clock::now() >= drain_end_ + 2 * kLastWrites) return leave(); // the engine does not answer
+    if (Clock::now() >= drain_end_ + 2 * kLastWrites) { // the engine does not answer
+        api_.replies().refuse_all({"", kShuttingDown, "", 503});
+        return leave();
+    }
     http_.after(kDrainPoll, [this] { watch_drain(); });
 }
 

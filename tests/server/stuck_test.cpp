@@ -56,6 +56,24 @@ TEST(ServerStuck, DoesNotKeepTheServerFromEnding) {
     served.backend.hold(false);
 }
 
+TEST(ServerStuck, WhoeverIsServedIsToldAtTheEnd) {
+    Settings settings = quick_settings();
+    settings.stuck = 300ms;
+    settings.drain = 100ms;
+    ServedStandIn served(settings);
+    served.backend.event_us = 1000;
+    StreamClient stream(served.port(), post_json("/v1/completions", kForever)), whole(served.port(), post_json("/v1/completions", completion(R"("max_tokens":4000)")));
+    ASSERT_TRUE(stream.wait_for("w0"));
+    ASSERT_TRUE(wait_until([&] { return served.backend.n_alive_now == 2; }));
+    served.backend.hold(true);
+    ASSERT_TRUE(wait_until([&] { return served.backend.is_held.load(); }));
+    served.server.drain();
+    EXPECT_EQ(Events(stream.client.read_reply().body).data.back()["error"]["message"], "the server is shutting down");
+    EXPECT_EQ(refusal_of(whole.client.read_reply()), "503 - -");
+    EXPECT_EQ(served.wait(), cli::kExitDevice);
+    served.backend.hold(false);
+}
+
 TEST(ServerStuck, AnIdleServerIsNot) {
     Settings settings = quick_settings();
     settings.stuck = 1ms;
@@ -114,7 +132,11 @@ TEST(ServerStuck, ADeviceThatIsBusyIsWaitedForAndOneThatHangsIsLeft) {
 class Thread {
   public:
     explicit Thread(pid_t id) : id_(id) {}
-    pid_t id() const { return id_; }
+    ~Thread() { // goes on, or is gone; else nobody could wait for its process
+        if (::ptrace(PTRACE_DETACH, id_, nullptr, nullptr) != 0) ::waitpid(id_, nullptr, __WALL | WNOHANG);
+    }
+    Thread(const Thread&) = delete;
+    Thread& operator=(const Thread&) = delete;
     bool stop() const { return ::ptrace(PTRACE_SEIZE, id_, nullptr, nullptr) == 0 && ::ptrace(PTRACE_INTERRUPT, id_, nullptr, nullptr) == 0; }
     // Whether it is there no more. Its process ends when this was seen.
     bool has_ended() const {
@@ -151,16 +173,19 @@ Thread busiest(pid_t process) {
 }
 
 TEST(ServerStuck, TheProgramEndsBesideADeviceThatHangs) {
-    Program program({"serve", "--port", "0", "-c", "1024", "--slots", "2", "--drain", "1"});
+    Program program({"serve", "--port", "0", "-c", "1024", "--slots", "1", "--no-draft", "--drain", "1"}); // no thread compiles beside
     const uint16_t port = program.port();
     ASSERT_NE(port, 0) << program.shown();
     if (program.shown().find("llvmpipe") == std::string::npos) GTEST_SKIP() << "the device is none whose work a thread of the program does, which can be stopped";
     std::vector<std::unique_ptr<StreamClient>> streams;
-    for (int i = 0; i < 2; ++i)
-        streams.push_back(std::make_unique<StreamClient>(port, post_json("/v1/completions", R"({"prompt":"Once","stream":true,"max_tokens":900,"ignore_eos":true,"draft_len":0})")));
-    ASSERT_TRUE(streams[1]->wait_for("text"));
+    for (int i = 0; i < 4; ++i) // one after the other
+        streams.push_back(std::make_unique<StreamClient>(port, post_json("/v1/completions", R"({"prompt":"Once","stream":true,"max_tokens":900,"ignore_eos":true})")));
+    ASSERT_TRUE(streams[0]->wait_for("text"));
     const Thread worker = busiest(program.id());
-    ASSERT_TRUE(worker.stop()) << std::strerror(errno);
+    if (!worker.stop()) {
+        ASSERT_TRUE(errno == EPERM || errno == ENOSYS) << std::strerror(errno);
+        GTEST_SKIP() << "no process may stop a thread of another here";
+    }
     Client asks(port);
     EXPECT_EQ(asks.ask(get("/health")).status, 200);
     const auto begin = Clock::now();
@@ -169,9 +194,9 @@ TEST(ServerStuck, TheProgramEndsBesideADeviceThatHangs) {
     EXPECT_EQ(asks.ask(get("/health/live")).status, 503);
     const auto end = Clock::now();
     program.signal(SIGTERM);
-    for (auto& stream : streams)
-        EXPECT_EQ(Events(stream->client.read_reply().body).data.back()["error"]["message"], "the server is shutting down");
-    EXPECT_TRUE(wait_until([&] { return worker.has_ended(); }, 30s)) << "the program does not end";
+    const Reply reply = streams.back()->client.read_reply();
+    EXPECT_NE(reply.body.find("the server is shutting down"), std::string::npos) << reply.status << reply.body;
+    ASSERT_TRUE(wait_until([&] { return worker.has_ended(); }, 30s)) << "the program does not end";
     EXPECT_LT(Clock::now() - end, 20s);
     EXPECT_EQ(program.exit_code(), cli::kExitDevice) << program.shown();
     EXPECT_NE(program.shown().find("the engine does not come back"), std::string::npos) << program.shown();

@@ -98,7 +98,7 @@ TEST(SpeculationCosts, WrongRatiosAreCorrectedWhereShapesChange) {
 
 // Every way has a text of its own, one after the other: its end and the next one's beginning are no two machines.
 TEST(SpeculationCosts, TextsThatGrowSlowerAreNoSlowerMachine) {
-    const Device& device = beds()[1].device;
+    const Device device = beds()[1].device;
     const RoundShape drafted = {.model = true, .draft_len = 2};
     constexpr double kGrowth = 0.2 / 200; // of the target's passes with each token; the draft's grow half as much
     const double draft_pass_ms = device.c * device.target_ms;
@@ -157,7 +157,7 @@ TEST(SpeculationCosts, PlainRoundsSayNothingOfDrafts) {
 
 // The search for proposals takes several times as long where a text repeats itself. That is no slower machine, and no cheaper draft.
 TEST(SpeculationCosts, AShortStageThatTakesLongerTellsOfItselfAlone) {
-    const Device& device = beds()[1].device;
+    const Device device = beds()[1].device;
     CostModel costs(beds()[1].prior);
     const RoundShape drafted = {.model = true, .draft_len = 2};
     const double plain = device.round_ms({}), draft = device.draft_ms(drafted), verify = device.target_ms * device.v(3), accept = device.accept_ms;
