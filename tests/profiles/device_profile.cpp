@@ -333,7 +333,8 @@ const DeviceProfile* profile_of_process() {
 }
 
 void keep_driver_loaded() {
-    static const auto* const held = new auto(Device::create({}, Logger{})); // to the very end: layers are gone before static objects are
+    // To the very end: layers are gone before static objects are. Volatile, so that the pointer is there for whoever looks for leaks.
+    static const auto* volatile held = new auto(Device::create({}, Logger{}));
     (void)held;
 }
 
