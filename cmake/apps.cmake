@@ -31,6 +31,7 @@ if(Boost_FOUND)
         BOOST_ASIO_NO_DEPRECATED BOOST_ASIO_SEPARATE_COMPILATION BOOST_BEAST_SEPARATE_COMPILATION $<$<BOOL:${WIN32}>:_WIN32_WINNT=0x0A00>)
     target_compile_options(auspex_http PRIVATE $<$<CXX_COMPILER_ID:GNU,Clang,AppleClang>:-O1>) # it waits, too
     target_compile_options(auspex_http PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-tsan>) # Asio's fences, which one thread does not need
+    auspex_compile_by_folder(auspex_http EXCEPT ${PROJECT_SOURCE_DIR}/apps/server/http/asio.cpp)
     target_link_libraries(auspex_http PRIVATE auspex_warnings PUBLIC Threads::Threads $<$<BOOL:${WIN32}>:ws2_32;mswsock>)
 else()
     message(STATUS "Boost 1.74 or later was not found (libboost-dev): building without the HTTP server")
@@ -46,12 +47,14 @@ file(GLOB openai_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/apps/openai/*.c
 add_library(auspex_openai STATIC ${openai_sources})
 target_include_directories(auspex_openai PUBLIC ${PROJECT_SOURCE_DIR}/apps)
 target_link_libraries(auspex_openai PRIVATE auspex_warnings PUBLIC auspex::auspex nlohmann_json::nlohmann_json)
+auspex_compile_by_folder(auspex_openai)
 
 # The server around an engine, which it does not know: a backend stands for it, so that tests put another there.
 if(TARGET auspex_http)
     include(${PROJECT_SOURCE_DIR}/cmake/embed_page.cmake)
     file(GLOB server_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/apps/server/*.cpp ${PROJECT_SOURCE_DIR}/apps/server/engine/*.cpp)
     add_library(auspex_server STATIC ${server_sources} ${PROJECT_SOURCE_DIR}/apps/cli/common/input/values.cpp)
+    auspex_compile_by_folder(auspex_server)
     auspex_embed_page(auspex_server)
     target_link_libraries(auspex_server PRIVATE auspex_warnings PUBLIC auspex_openai auspex_http)
     list(REMOVE_ITEM cli_sources ${PROJECT_SOURCE_DIR}/apps/cli/common/input/values.cpp)
@@ -77,9 +80,10 @@ set_target_properties(auspex_cli PROPERTIES OUTPUT_NAME auspex)
 # because what CLI11's header brings takes as long as all they say.
 target_compile_options(auspex_cli PRIVATE $<$<CXX_COMPILER_ID:GNU,Clang,AppleClang>:-O1>)
 auspex_precompile(auspex_cli <algorithm> <array> <chrono> <cmath> <cstdio> <functional> <map> <memory> <optional> <span> <string> <vector>)
-set_target_properties(auspex_cli PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
 set(flag_files ${cli_sources})
 list(FILTER flag_files INCLUDE REGEX "(flags|command_line)\\.cpp$")
+set_target_properties(auspex_cli PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+auspex_compile_by_folder(auspex_cli)
 set_source_files_properties(${flag_files} PROPERTIES UNITY_GROUP flags)
 
 if(AUSPEX_PORTABLE)

@@ -30,6 +30,33 @@ function(auspex_precompile target)
         $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread>)
 endfunction()
 
+# The files of a folder are compiled as one, because what they include takes longer than what they say; so no two of them may give one
+# local name to two things. Not beneath ccache, which keeps more of files apart, and shows that each includes what it uses.
+# auspex_compile_by_folder(<target> [EXCEPT <file>...])
+function(auspex_compile_by_folder target)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "EXCEPT")
+    if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES "ccache")
+        return()
+    endif()
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+    get_target_property(sources ${target} SOURCES)
+    list(REMOVE_ITEM sources "" ${arg_EXCEPT})
+    foreach(source IN LISTS sources)
+        cmake_path(GET source PARENT_PATH folder)
+        cmake_path(RELATIVE_PATH folder BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
+        string(MAKE_C_IDENTIFIER "${folder}" group)
+        set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group})
+    endforeach()
+endfunction()
+
+# The same n files at a time, for one large folder.
+# auspex_compile_together(<target> <n>)
+function(auspex_compile_together target n)
+    if(NOT CMAKE_CXX_COMPILER_LAUNCHER MATCHES "ccache")
+        set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${n})
+    endif()
+endfunction()
+
 # The shared library exports auspex_* and nothing else, whatever templates the standard library instantiates.
 function(auspex_export_only_api target)
     if(APPLE)

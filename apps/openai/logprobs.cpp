@@ -44,6 +44,8 @@ std::string as_utf8(std::string_view bytes) {
     return text;
 }
 
+} // namespace
+
 // A place in a text.
 struct Place {
     size_t byte = 0, character = 0;
@@ -81,6 +83,8 @@ class TextWalk {
     Place at_;
     std::string open_; // bytes of a character that has not ended
 };
+
+namespace {
 
 // With its own digits, not those of the nearest double.
 Json number(float logprob) {

@@ -1,5 +1,5 @@
 // What the operating system does for the engine: map files, find the Vulkan loader, tell the time.
-// One .cpp per platform implements it (platform_posix.cpp, platform_windows.cpp); nothing else includes system headers.
+// Two .cpp per platform implement it (files_posix.cpp and platform_posix.cpp; …_windows.cpp); nothing else includes system headers.
 #pragma once
 
 #include "base/status.h"

@@ -16,7 +16,7 @@ namespace auspex {
 namespace {
 
 constexpr uint64_t kAlignment = 32;      // the format's default, so that no key needs to say it
-constexpr uint64_t kMaxNameBytes = 63; // of tensors; the reference reader's limit, ours is wider
+constexpr uint64_t kMaxTensorNameBytes = 63; // of tensors; the reference reader's limit, ours is wider
 
 void put_u32(std::string& out, uint32_t value) {
     for (uint32_t shift = 0; shift < 32; shift += 8)
@@ -175,7 +175,7 @@ Status GgufWriter::check_names() const {
     for (const TensorInfo& tensor : tensors_)
         names.push_back(tensor.name);
     AUSPEX_TRY(check(std::move(keys), "key", kGgufMaxKeyBytes));
-    return check(std::move(names), "tensor", kMaxNameBytes);
+    return check(std::move(names), "tensor", kMaxTensorNameBytes);
 }
 
 Result<std::string> GgufWriter::header() {

@@ -29,6 +29,8 @@ enum class ChatTemplate {
 std::optional<ChatTemplate> chat_template_by_name(std::string_view name);
 std::string_view chat_template_name(ChatTemplate chat);
 
+inline constexpr uint64_t kMaxTemplateBytes = 1u << 20; // of a model's own template text; Llama 3.2: 4 KB
+
 // Which layout a model's own template text (Jinja) describes, by marks that only it contains; nullopt: none of them, or
 // more than one. Strict, because a layout that is almost right quietly makes answers worse.
 std::optional<ChatTemplate> recognise_chat_template(std::string_view jinja);

@@ -3,9 +3,11 @@
 // Keys: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 #include "formats/gguf.h"
 #include "tokens/bpe/bpe_tokenizer.h"
+#include "tokens/chat_template.h"
 #include "tokens/open_tokenizer.h"
 #include "tokens/sentencepiece_model.h"
 #include "tokens/spelled_tokens.h"
+#include "tokens/tokenizer.h"
 
 #include <algorithm>
 
@@ -16,11 +18,6 @@ using Piece = SentencePieceModel::Piece;
 using PieceType = SentencePieceModel::Type;
 
 constexpr uint64_t kMaxTokens = 1u << 19; // of Llama 3: 128256; each costs up to 150 bytes
-constexpr size_t kMaxTemplateBytes = 1u << 20;
-
-Status bad(const std::string& path, const std::string& found, const std::string& expected) {
-    return {Code::bad_file, path + ": found " + found + ", expected " + expected + "; fetch the file again"};
-}
 
 // The lists that every vocabulary has, with lengths that agree.
 struct Lists {
@@ -41,16 +38,16 @@ Result<Lists> read_lists(const GgufContents& file, const std::string& path) {
     Lists lists;
     lists.tokens = file.array_value("tokenizer.ggml.tokens", GgufType::string);
     if (!lists.tokens || lists.tokens->count == 0)
-        return bad(path, "no list of texts tokenizer.ggml.tokens", "the vocabulary");
+        return bad_vocabulary(path, "no list of texts tokenizer.ggml.tokens", "the vocabulary");
     const uint64_t n = lists.tokens->count;
-    if (n > kMaxTokens) return bad(path, std::to_string(n) + " tokens", "at most " + std::to_string(kMaxTokens));
+    if (n > kMaxTokens) return bad_vocabulary(path, std::to_string(n) + " tokens", "at most " + std::to_string(kMaxTokens));
     const auto list = [&](const char* key, std::initializer_list<GgufType> types, const GgufArray*& out) -> Status {
         if (!file.find(key)) return ok_status();
         for (GgufType type : types)
             if (!out) out = file.array_value(key, type);
-        if (!out) return bad(path, std::string(key) + " of another type", "a list of numbers, one for each token");
+        if (!out) return bad_vocabulary(path, std::string(key) + " of another type", "a list of numbers, one for each token");
         if (out->count != n)
-            return bad(path, std::to_string(out->count) + " entries in " + key,
+            return bad_vocabulary(path, std::to_string(out->count) + " entries in " + key,
                        std::to_string(n) + " as in tokenizer.ggml.tokens");
         return ok_status();
     };
@@ -66,7 +63,7 @@ Status read_id(const GgufContents& file, const char* key, uint64_t n_tokens, con
     const auto value = file.unsigned_value(key);
     if (value == UINT32_MAX || file.is_minus_one(key)) return ok_status(); // how writers say "none"
     if (!value || *value >= n_tokens)
-        return bad(path, std::string(key) + " " + (value ? std::to_string(*value) : "that is no token id"),
+        return bad_vocabulary(path, std::string(key) + " " + (value ? std::to_string(*value) : "that is no token id"),
                    "an id below " + std::to_string(n_tokens));
     out = static_cast<uint32_t>(*value);
     return ok_status();
@@ -86,11 +83,11 @@ Result<VocabularyTraits> read_traits(const GgufContents& file, uint64_t n_tokens
     }
     if (sentencepiece && n_tokens > 2 && !file.find("tokenizer.ggml.eos_token_id")) traits.end_ids.push_back(2);
     if (file.find("tokenizer.ggml.add_bos_token") && !file.bool_value("tokenizer.ggml.add_bos_token"))
-        return bad(path, "tokenizer.ggml.add_bos_token of another type", "true or false");
+        return bad_vocabulary(path, "tokenizer.ggml.add_bos_token of another type", "true or false");
     traits.add_bos = file.bool_value("tokenizer.ggml.add_bos_token").value_or(true);
     const auto chat_template = file.text_value("tokenizer.chat_template").value_or("");
     if (chat_template.size() > kMaxTemplateBytes)
-        return bad(path, std::to_string(chat_template.size()) + " bytes in tokenizer.chat_template",
+        return bad_vocabulary(path, std::to_string(chat_template.size()) + " bytes in tokenizer.chat_template",
                    "at most " + std::to_string(kMaxTemplateBytes));
     traits.chat_template = chat_template;
     return traits;
@@ -115,13 +112,13 @@ Result<BpeParts> read_bpe_parts(const GgufContents& file, const Lists& lists, co
                              : type == PieceType::unused       ? BpeKind::unused
                                                                : BpeKind::normal;
         status = type == PieceType::byte
-                     ? bad(path, "the byte token " + in_quotes(spelling) + " in a byte-level vocabulary", "none")
+                     ? bad_vocabulary(path, "the byte token " + in_quotes(spelling) + " in a byte-level vocabulary", "none")
                      : parts.add_token(id, spelling, kind, path);
         return status.ok();
     });
     AUSPEX_TRY(std::move(status));
     const GgufArray* merges = file.array_value("tokenizer.ggml.merges", GgufType::string);
-    if (!merges) return bad(path, "no list of texts tokenizer.ggml.merges", "the merges of a BPE vocabulary");
+    if (!merges) return bad_vocabulary(path, "no list of texts tokenizer.ggml.merges", "the merges of a BPE vocabulary");
     for_each_text(*merges, [&](uint64_t, std::string_view merge) {
         status = parts.add_merge(merge, path);
         return status.ok();
@@ -132,7 +129,7 @@ Result<BpeParts> read_bpe_parts(const GgufContents& file, const Lists& lists, co
 
 Result<SentencePieceModel> read_pieces(const GgufContents& file, const Lists& lists, const VocabularyTraits& traits,
                                        const std::string& path) {
-    if (!lists.scores) return bad(path, "no list tokenizer.ggml.scores", "a score for each token");
+    if (!lists.scores) return bad_vocabulary(path, "no list tokenizer.ggml.scores", "a score for each token");
     if (file.bool_value("tokenizer.ggml.remove_extra_whitespaces").value_or(false))
         return Status(Code::unsupported, path + ": found tokenizer.ggml.remove_extra_whitespaces true, expected false; "
                                                 "other SentencePiece models are not supported");

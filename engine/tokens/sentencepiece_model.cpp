@@ -84,22 +84,18 @@ class WireReader {
     bool malformed_ = false;
 };
 
-Status bad(const std::string& path, const std::string& found, const std::string& expected) {
-    return {Code::bad_file, path + ": found " + found + ", expected " + expected + "; fetch the file again"};
-}
-
 Status unsupported(const std::string& path, const std::string& found, const std::string& expected) {
     return {Code::unsupported,
             path + ": found " + found + ", expected " + expected + "; other SentencePiece models are not supported"};
 }
 
 Status not_a_model(const std::string& path) {
-    return bad(path, "bytes that do not parse", "a SentencePiece model");
+    return bad_vocabulary(path, "bytes that do not parse", "a SentencePiece model");
 }
 
 Status parse_piece(std::string_view message, const std::string& path, SentencePieceModel& model) {
     const std::string id = std::to_string(model.pieces.size());
-    if (model.pieces.size() == kMaxPieces) return bad(path, "more than " + id + " pieces", "at most that many");
+    if (model.pieces.size() == kMaxPieces) return bad_vocabulary(path, "more than " + id + " pieces", "at most that many");
     SentencePieceModel::Piece piece;
     WireReader reader(message);
     uint64_t type = 1;
@@ -139,7 +135,7 @@ Status parse_trainer(std::string_view message, const std::string& path, Sentence
     }
     if (suffix) return unsupported(path, "spaces as suffixes", "spaces as prefixes");
     if (model.unknown_surface.size() > kMaxPieceBytes || model.bos_spelling.size() > kMaxPieceBytes)
-        return bad(path, "a special token of more than " + std::to_string(kMaxPieceBytes) + " bytes", "a short one");
+        return bad_vocabulary(path, "a special token of more than " + std::to_string(kMaxPieceBytes) + " bytes", "a short one");
     return ok_status();
 }
 
@@ -205,17 +201,17 @@ Status check_piece(const SentencePieceModel::Piece& piece, size_t id, const std:
     using Type = SentencePieceModel::Type;
     const std::string which = "piece " + std::to_string(id), what = in_quotes(piece.spelling) + " as " + which;
     if (piece.spelling.size() > kMaxPieceBytes)
-        return bad(path, std::to_string(piece.spelling.size()) + " bytes in " + which,
+        return bad_vocabulary(path, std::to_string(piece.spelling.size()) + " bytes in " + which,
                    "1 to " + std::to_string(kMaxPieceBytes));
     if (!is_text(piece.spelling))
-        return bad(path, "the spelling " + in_quotes(piece.spelling) + " of " + which, "UTF-8 without NUL");
-    if (!std::isfinite(piece.score)) return bad(path, "a score that is not finite in " + which, "a number");
+        return bad_vocabulary(path, "the spelling " + in_quotes(piece.spelling) + " of " + which, "UTF-8 without NUL");
+    if (!std::isfinite(piece.score)) return bad_vocabulary(path, "a score that is not finite in " + which, "a number");
     // SentencePiece looks single characters up among the special pieces first: text would become a control token.
     const bool special = piece.type == Type::control || piece.type == Type::unknown;
     if (special && static_cast<size_t>(utf8_length(piece.spelling)) == piece.spelling.size())
-        return bad(path, "the special token " + what, "more than one character");
+        return bad_vocabulary(path, "the special token " + what, "more than one character");
     if (piece.type == Type::byte && byte_of_spelling(piece.spelling) < 0)
-        return bad(path, "the byte token " + what, "the form <0xHH>");
+        return bad_vocabulary(path, "the byte token " + what, "the form <0xHH>");
     return ok_status();
 }
 
@@ -269,7 +265,7 @@ Result<SentencePieceModel> parse_sentencepiece_model(std::span<const std::byte> 
         }
     }
     if (reader.malformed() || !seen[1]) return not_a_model(path);
-    if (!seen[2] || !seen[3]) return bad(path, "no trainer or normalizer settings", "both");
+    if (!seen[2] || !seen[3]) return bad_vocabulary(path, "no trainer or normalizer settings", "both");
     AUSPEX_TRY(check_sentencepiece_model(model, path));
     return model;
 }
@@ -277,7 +273,7 @@ Result<SentencePieceModel> parse_sentencepiece_model(std::span<const std::byte> 
 Status check_sentencepiece_model(SentencePieceModel& model, const std::string& path) {
     using Type = SentencePieceModel::Type;
     if (model.pieces.size() > kMaxPieces)
-        return bad(path, std::to_string(model.pieces.size()) + " pieces", "at most " + std::to_string(kMaxPieces));
+        return bad_vocabulary(path, std::to_string(model.pieces.size()) + " pieces", "at most " + std::to_string(kMaxPieces));
     mend_types(model.pieces);
     std::vector<std::string_view> spellings;
     std::bitset<256> bytes_seen;
@@ -289,13 +285,13 @@ Status check_sentencepiece_model(SentencePieceModel& model, const std::string& p
         n_unknown += piece.type == Type::unknown;
         spellings.push_back(piece.spelling);
     }
-    if (n_unknown != 1) return bad(path, std::to_string(n_unknown) + " unknown tokens", "exactly one");
+    if (n_unknown != 1) return bad_vocabulary(path, std::to_string(n_unknown) + " unknown tokens", "exactly one");
     if (model.byte_fallback ? !bytes_seen.all() : bytes_seen.any())
-        return bad(path, std::to_string(bytes_seen.count()) + " byte tokens",
+        return bad_vocabulary(path, std::to_string(bytes_seen.count()) + " byte tokens",
                    model.byte_fallback ? "256, as byte_fallback is on" : "none, as byte_fallback is off");
     std::sort(spellings.begin(), spellings.end());
     const auto twice = std::adjacent_find(spellings.begin(), spellings.end());
-    if (twice != spellings.end()) return bad(path, "the piece " + in_quotes(*twice) + " twice", "once");
+    if (twice != spellings.end()) return bad_vocabulary(path, "the piece " + in_quotes(*twice) + " twice", "once");
     return ok_status();
 }
 

@@ -66,6 +66,11 @@ Result<std::unique_ptr<Tokenizer>> open_tokenizer(const std::string& model_path)
 // tiktoken text, or when it is not what Llama models use (BPE, text taken as it is, spaces kept).
 Result<std::unique_ptr<Tokenizer>> open_sentencepiece_tokenizer(const std::string& folder);
 
+// What readers say of a vocabulary's file that cannot be right.
+inline Status bad_vocabulary(const std::string& path, const std::string& found, const std::string& expected) {
+    return {Code::bad_file, path + ": found " + found + ", expected " + expected + "; fetch the file again"};
+}
+
 // Whether every id that both vocabularies have means the same in both, whatever kinds of files they came from: the same
 // bytes, or both no bytes and the same spelling. A control token that says it is reserved was never trained, and may be
 // any control token in the other. An id that is unused in one of them comes from no text and may be anything in the

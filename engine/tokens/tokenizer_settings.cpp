@@ -3,6 +3,7 @@
 
 #include "base/platform.h"
 #include "formats/json.h"
+#include "tokens/chat_template.h"
 #include "tokens/spelled_tokens.h"
 
 #include <algorithm>
@@ -16,7 +17,6 @@ namespace {
 using nlohmann::json;
 
 constexpr uint64_t kMaxSettingsBytes = 16u << 20; // tokenizer_config.json may list added tokens
-constexpr uint64_t kMaxTemplateBytes = 1u << 20;  // Llama 3.2: 4 KB
 constexpr size_t kMaxSettingsValues = 1u << 17;   // of the keys that are kept; eight for each added token
 constexpr uint64_t kMaxAddedBytes = 1u << 20;     // of added_tokens.json
 constexpr size_t kMaxWordBytes = 1024;            // of an added token; as SentencePiece's pieces

@@ -1,4 +1,4 @@
-// base/platform.h over a table of spans. Programs that link this file do not get the real platform from the library.
+// The files of base/platform.h over a table of spans. Programs that link this file do not get the real ones from the library.
 #include "fuzz/memory_files.h"
 
 #include "base/platform.h"

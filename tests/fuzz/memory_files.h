@@ -1,4 +1,4 @@
-// A platform whose files lie in memory, in place of base/platform_posix.cpp: no system call slows the fuzzers down, and
+// Files that lie in memory, in place of base/files_posix.cpp: no system call slows the fuzzers down, and
 // a sanitizer sees the first byte that is read beyond a file's end.
 #pragma once
 

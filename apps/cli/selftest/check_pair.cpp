@@ -11,15 +11,11 @@ namespace auspex::cli {
 
 namespace {
 
-constexpr uint32_t kContext = 256, kMaxDraftLen = 8;
+constexpr uint32_t kContext = 256;
 constexpr uint32_t kMostTokens = 64, kMostTokensSmall = 16, kFewestTokens = 4, kProbeTokens = 4;
 constexpr double kSecondsToSpend = 25.0, kSecondsToSpendSmall = 10.0; // then fewer tokens have to do
 constexpr float kTemperature = 0.8f;
 constexpr size_t kRaised = 16; // ids that the draft lacks, in one text
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 // A question and its text without drafts, by the target alone: no engine that has the draft can have changed it.
 struct Asked {
@@ -31,18 +27,18 @@ class PairChecks {
   public:
     PairChecks(const ModelOptions& models, Run& run)
         : models_(models), run_(run),
-          draft_lens_(run.effort.is_small() ? std::vector<uint32_t>{1, 4} : std::vector<uint32_t>{1, 4, kMaxDraftLen}),
+          draft_lens_(run.effort.is_small() ? std::vector<uint32_t>{1, 4} : std::vector<uint32_t>{1, 4, kMostDrafted}),
           n_texts_(run.effort.choose(10.0, 7.0)) {}
 
     void run() {
         {
             ModelOptions target = models_;
             target.draft.clear();
-            Client alone({target, nullptr, 1, kMaxDraftLen});
+            Client alone({target, nullptr, 1, kMostDrafted});
             ask_without_drafts(alone);
         } // its memory is the pair's
-        Client pair({models_, nullptr, 1, kMaxDraftLen});
-        const std::string draft_lens = run_.effort.is_small() ? "K 1, 4" : format("K 1, 4, %u", kMaxDraftLen);
+        Client pair({models_, nullptr, 1, kMostDrafted});
+        const std::string draft_lens = run_.effort.is_small() ? "K 1, 4" : format("K 1, 4, %u", kMostDrafted);
         run_.tell(compare(pair, "pair-greedy", {&greedy_, 1}, draft_lens_, draft_lens));
         run_.tell(compare(pair, "pair-coupled", coupled_, {&draft_lens_[1], 1}, run_.effort.is_small() ? "1 seed, K 4" : "2 seeds, K 4"));
         if (lacking_) run_.tell(compare_lacking(pair));

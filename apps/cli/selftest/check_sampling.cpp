@@ -106,8 +106,7 @@ Counts sample(Client& client, const std::vector<uint32_t>& prompt, Question ques
             counts.draft_n += stats.draft_n;
             counts.draft_n_accepted += stats.draft_n_accepted;
         }
-        run.effort.add_batch(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count(),
-                             forks.size(), kTogether.all);
+        run.effort.add_batch(seconds_since(began), forks.size(), kTogether.all);
         run.progress(static_cast<double>(n_before + counts.n) / static_cast<double>(kTogether.of(run.effort)));
     }
     client.destroy(source);

@@ -4,6 +4,7 @@
 #include "cli/selftest/effort.h"
 #include "cli/selftest/rig.h"
 
+#include <chrono>
 #include <functional>
 #include <optional>
 
@@ -16,6 +17,12 @@ struct CheckResult {
     std::vector<std::pair<std::string, double>> measured{}; // the same as numbers, for JSON
     double seconds = 0.0;                                   // wall time; filled in by who is told
 };
+
+inline constexpr uint32_t kMostDrafted = 8; // draft tokens of a round: K is 1 to this, where a check tries them
+
+inline double seconds_since(std::chrono::steady_clock::time_point start) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
 
 // How much checks do, and whom they tell.
 struct Run {

@@ -37,10 +37,6 @@ auspex_engine_info device_info(const ModelOptions& models) {
     return SyntheticClient(models, {tiny_shape(7, 1, 1), {}})->info();
 }
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 // The line on stderr, of all checks together.
 class Progress {
   public:

@@ -1,6 +1,8 @@
 // Requests out of bytes.
 #include "server/http/request_reader.h"
 
+#include "server/http/response_text.h"
+
 #include <boost/beast/http/basic_parser.hpp>
 #include <boost/beast/http/error.hpp>
 
@@ -18,7 +20,6 @@ namespace {
 constexpr const char* kUnknownCoding = "Of transfer encodings only \"chunked\" is known.";
 constexpr std::string_view kLineEnd = "\r\n";
 constexpr std::string_view kHeadEnd = "\r\n\r\n";
-constexpr std::string_view kLastChunk = "0\r\n\r\n";
 constexpr size_t kFirstBodyBytes = 65536; // the room a body gets at once, whatever it announces
 
 std::string text_of(beast::string_view view) {

@@ -12,8 +12,6 @@
 namespace auspex {
 namespace {
 
-constexpr uint64_t kMaxShards = 1024;
-
 uint64_t size_of(const LlamaConfig& c, Dim dim) {
     switch (dim) {
     case Dim::hidden:

@@ -19,7 +19,6 @@ namespace fs = std::filesystem;
 constexpr std::string_view kWeightsName = "model.safetensors";
 constexpr std::string_view kIndexName = "model.safetensors.index.json";
 constexpr uint64_t kMaxIndexBytes = 2u << 20; // of the largest Llama: 0.1 MB; the tree costs up to 30 times the text
-constexpr size_t kMaxShards = 1024;
 
 // The file in `folder` that a user may have meant, or an empty text: GGUF before pickles, then the first by name. Looks
 // at a bounded number of entries.

@@ -16,6 +16,8 @@ struct MappedTensor {
     uint32_t paired_rows = 0;
 };
 
+inline constexpr size_t kMaxShards = 1024; // files of one checkpoint
+
 class MappedCheckpoint : public Checkpoint {
   public:
     // Tensors in any order, each name once.

@@ -37,7 +37,7 @@ namespace auspex {
 
 namespace {
 
-constexpr double kKnownDrafts = 20; // tested in this text: its own word is enough
+constexpr double kEnoughDrafts = 20; // tested in this text: its own word is enough
 constexpr uint32_t kCompanyPlans = 8; // in a row
 constexpr double kKnownAccount = 5; // tokens: of a sequence of a pair that usually wins
 constexpr double kUnknownAccount = 0.75; // tokens: of a pair that nobody knows, so that its first drafts do not end before one of them was read
@@ -57,7 +57,7 @@ RoundShape shape_of(std::span<const SpeculatingSequence> group, RoundShape shape
 double SpeculationPolicy::catch_up_loss(const SpeculatingSequence& sequence, double token_ms, bool is_probe) const {
     const SequenceSpeculation& state = *sequence.state;
     if (!sequence.choice.catch_up || state.catching_up) return 0;
-    const bool is_trusted = !is_probe && (long_run_.is_known(DraftClass::model) || state.estimator.evidence(DraftClass::model) >= kKnownDrafts);
+    const bool is_trusted = !is_probe && (long_run_.is_known(DraftClass::model) || state.estimator.evidence(DraftClass::model) >= kEnoughDrafts);
     const double as_prompt_ms = costs_.prompt_catch_up_ms(sequence.lag_rows);
     const bool is_first = long_run_.counts(DraftClass::model).tested == 0 && as_prompt_ms >= 0; // no draft of the pair was ever read
     if (is_first && catch_up_charge(as_prompt_ms / token_ms, false, true, sequence.tokens_left) == 0) return 0;

@@ -31,7 +31,7 @@ constexpr uint32_t kRepetitions = 15; // the least counts: what others do meanwh
 constexpr double kWins = 0.97;            // of the time before, at most
 constexpr uint32_t kDuels = 5;            // of the best challenger
 constexpr size_t kRowRounds = 5, kLeastRounds = 2; // of all row counts
-constexpr uint32_t kMostRows = 16;
+constexpr uint32_t kMostTimed = 16; // rows
 constexpr uint32_t kPlainRows = 1, kFewestDrafted = 2, kVerifyRows = 5; // of the smallest and of a usual verify pass
 constexpr uint32_t kVerifyKeys = 1000; // that lie before it
 constexpr uint32_t kKeysPerPage = 16;  // as engines have them
@@ -64,8 +64,8 @@ class KnobTimer {
   private:
     struct Matrix {
         std::vector<Tensor> copies; // used in turn, so that caches hold none of them
-        Buffer x, y;                // (kMostRows, padded cols), (kMostRows, rows) f32
-        Buffer norm, normed;        // (padded cols), (kMostRows, padded cols) f32
+        Buffer x, y;                // (kMostTimed, padded cols), (kMostTimed, rows) f32
+        Buffer norm, normed;        // (padded cols), (kMostTimed, padded cols) f32
         bool is_behind_norm = false;
     };
     struct Attention { // of kVerifyRows rows of one slot
@@ -113,7 +113,7 @@ class KnobTimer {
     std::map<std::string, std::unique_ptr<KernelLibrary>> libraries_;
     std::vector<Matrix> matrices_;
     Tensor logits_;  // (1, vocab) f32
-    Buffer norm_scales_; // (kMostRows) f32
+    Buffer norm_scales_; // (kMostTimed) f32
     Buffer prompt_x_, prompt_y_; // halves and outputs of kPromptRows rows, large enough for each matrix
     Attention attention_;
     Buffer state_, row_, scratch_, cut_; // of one live row
@@ -173,8 +173,8 @@ Status KnobTimer::prepare_matrices(const Tuning& base) {
             matrix.copies.push_back(std::move(tensor));
         }
         const uint32_t width = matrix.copies[0].padded_cols;
-        AUSPEX_TRY(zeroed(matrix.x, uint64_t(kMostRows) * width * 4));
-        AUSPEX_TRY(zeroed(matrix.y, uint64_t(kMostRows) * shape.rows * 4));
+        AUSPEX_TRY(zeroed(matrix.x, uint64_t(kMostTimed) * width * 4));
+        AUSPEX_TRY(zeroed(matrix.y, uint64_t(kMostTimed) * shape.rows * 4));
         AUSPEX_TRY(zeroed(matrix.norm, width * 4ull));
         AUSPEX_TRY(zeroed(matrix.normed, matrix.x.size()));
         prompt_x_bytes = std::max({prompt_x_bytes, kPromptRows * halves_bytes(width), uint64_t(kPromptRows) * width * 4}); // halves or f32
@@ -185,7 +185,7 @@ Status KnobTimer::prepare_matrices(const Tuning& base) {
         AUSPEX_TRY(zeroed(prompt_x_, prompt_x_bytes));
         AUSPEX_TRY(zeroed(prompt_y_, prompt_y_bytes));
     }
-    return zeroed(norm_scales_, kMostRows * 4);
+    return zeroed(norm_scales_, kMostTimed * 4);
 }
 
 Status KnobTimer::prepare_vocab(const Tuning& base) {

@@ -15,11 +15,8 @@
 
 namespace auspex {
 
-namespace {
-constexpr uint32_t kOuts = 70, kCols = 512, kRows = 33, kStride = 72; // no multiple of a tile, in either direction
-}
-
 Result<double> prompt_kernel_error(Device& device, KernelLibrary& kernels, DType format) {
+    constexpr uint32_t kOuts = 70, kCols = 512, kRows = 33, kStride = 72; // no multiple of a tile, in either direction
     MemoryPool memory(device);
     AUSPEX_TRY_ASSIGN(uploader, Uploader::create(device, memory));
     AUSPEX_TRY_ASSIGN(weight, create_tensor(device, memory, format, kOuts, kCols, kernels.tuning().tiles_weights));

@@ -3,6 +3,7 @@
 #include "tokens/bpe/bpe_model.h"
 
 #include "tokens/spelled_tokens.h"
+#include "tokens/tokenizer.h"
 
 #include <algorithm>
 #include <bitset>
@@ -32,10 +33,6 @@ constexpr Alphabet make_alphabet() {
 }
 constexpr Alphabet kAlphabet = make_alphabet();
 
-Status bad(const std::string& path, const std::string& found, const std::string& expected) {
-    return {Code::bad_file, path + ": found " + found + ", expected " + expected + "; fetch the file again"};
-}
-
 std::string name_of(const BpeParts::Token& token, size_t id) {
     return in_quotes(token.spelling) + " as token " + std::to_string(id);
 }
@@ -48,7 +45,7 @@ uint32_t first_two(std::string_view bytes) {
 Status check_ids_and_spellings(const BpeParts& parts, const std::string& path) {
     for (size_t id = 0; id < parts.tokens.size(); ++id)
         if (parts.tokens[id].kind == BpeKind::absent)
-            return bad(path, "no token with id " + std::to_string(id),
+            return bad_vocabulary(path, "no token with id " + std::to_string(id),
                        "one for each id below " + std::to_string(parts.tokens.size()));
     std::vector<std::string_view> spellings;
     spellings.reserve(parts.tokens.size());
@@ -56,7 +53,7 @@ Status check_ids_and_spellings(const BpeParts& parts, const std::string& path) {
         if (token.kind != BpeKind::unused) spellings.push_back(token.spelling);
     std::sort(spellings.begin(), spellings.end());
     const auto twice = std::adjacent_find(spellings.begin(), spellings.end());
-    if (twice != spellings.end()) return bad(path, "the token " + in_quotes(*twice) + " twice", "once");
+    if (twice != spellings.end()) return bad_vocabulary(path, "the token " + in_quotes(*twice) + " twice", "once");
     return ok_status();
 }
 
@@ -85,7 +82,7 @@ Status take_tokens(BpeParts& parts, const std::string& path, BpeModel& model) {
         if (token.kind == BpeKind::normal) {
             auto decoded = bytes_of_alphabet(token.spelling);
             if (!decoded)
-                return bad(path, name_of(token, id), "characters of GPT-2's byte alphabet, or an added token");
+                return bad_vocabulary(path, name_of(token, id), "characters of GPT-2's byte alphabet, or an added token");
             bytes = std::move(*decoded);
         }
         model.tokens.push_back({std::move(bytes), token.kind});
@@ -110,7 +107,7 @@ Status index_tokens(const std::string& path, BpeModel& model) {
         model.bucket[i] = std::min(model.bucket[i], model.bucket[i + 1]);
     for (uint32_t byte = 0; byte < 256; ++byte) {
         const auto id = model.find(std::string(1, static_cast<char>(byte)));
-        if (!id) return bad(path, "no token for byte " + std::to_string(byte), "one for each of the 256 bytes");
+        if (!id) return bad_vocabulary(path, "no token for byte " + std::to_string(byte), "one for each of the 256 bytes");
         model.of_byte[byte] = *id;
     }
     return ok_status();
@@ -127,13 +124,13 @@ Status index_merges(const BpeParts& parts, const std::string& path, BpeModel& mo
         const std::string_view text = parts.merge(rank);
         const size_t space = text.find(' ');
         const std::string what = "the merge " + in_quotes(text) + " (number " + std::to_string(rank) + ")";
-        if (space == std::string_view::npos) return bad(path, what, "two tokens with a space between");
+        if (space == std::string_view::npos) return bad_vocabulary(path, what, "two tokens with a space between");
         const auto left = bytes_of_alphabet(text.substr(0, space)), right = bytes_of_alphabet(text.substr(space + 1));
         const auto left_id = left ? model.find(*left) : std::nullopt,
                    right_id = right ? model.find(*right) : std::nullopt;
-        if (!left_id || !right_id) return bad(path, what, "two tokens of the vocabulary");
+        if (!left_id || !right_id) return bad_vocabulary(path, what, "two tokens of the vocabulary");
         const auto result = model.find(*left + *right);
-        if (!result) return bad(path, what, "the two together to be a token as well");
+        if (!result) return bad_vocabulary(path, what, "the two together to be a token as well");
         rows.push_back({*left_id, {*right_id, rank, *result}});
     }
     std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
@@ -143,7 +140,7 @@ Status index_merges(const BpeParts& parts, const std::string& path, BpeModel& mo
     model.merges.reserve(rows.size());
     for (size_t i = 0; i < rows.size(); ++i) {
         if (i > 0 && rows[i].left == rows[i - 1].left && rows[i].merge.right == rows[i - 1].merge.right)
-            return bad(path,
+            return bad_vocabulary(path,
                        "a merge of " + in_quotes(model.tokens[rows[i].left].bytes) + " and " +
                            in_quotes(model.tokens[rows[i].merge.right].bytes) + " twice",
                        "once");
@@ -189,15 +186,15 @@ std::optional<std::string> bytes_of_alphabet(std::string_view spelling) {
 
 Status BpeParts::add_token(uint64_t id, std::string_view spelling, BpeKind kind, const std::string& path) {
     if (id >= id_limit)
-        return bad(path, "token " + in_quotes(spelling) + " with id " + std::to_string(id),
+        return bad_vocabulary(path, "token " + in_quotes(spelling) + " with id " + std::to_string(id),
                    "an id below " + std::to_string(id_limit));
     if (spelling.size() > kMaxSpellingBytes)
-        return bad(path, std::to_string(spelling.size()) + " bytes in the spelling of token " + std::to_string(id),
+        return bad_vocabulary(path, std::to_string(spelling.size()) + " bytes in the spelling of token " + std::to_string(id),
                    "1 to " + std::to_string(kMaxSpellingBytes));
     if (spelling.empty()) kind = BpeKind::unused; // no text comes to it
     if (id >= tokens.size()) tokens.resize(id + 1);
     if (tokens[id].kind != BpeKind::absent)
-        return bad(path,
+        return bad_vocabulary(path,
                    "the id " + std::to_string(id) + " for " + in_quotes(tokens[id].spelling) + " and for " +
                        in_quotes(spelling),
                    "one token for each id");
@@ -207,10 +204,10 @@ Status BpeParts::add_token(uint64_t id, std::string_view spelling, BpeKind kind,
 
 Status BpeParts::add_merge(std::string_view left_and_right, const std::string& path) {
     if (merge_ends.size() == kMaxMerges)
-        return bad(path, "more than " + std::to_string(kMaxMerges) + " merges", "at most that many");
+        return bad_vocabulary(path, "more than " + std::to_string(kMaxMerges) + " merges", "at most that many");
     if (left_and_right.size() > 2 * kMaxSpellingBytes)
-        return bad(path, "a merge of " + std::to_string(left_and_right.size()) + " bytes", "two tokens");
-    if (merge_text.size() + left_and_right.size() > UINT32_MAX) return bad(path, "4 GiB of merges", "less");
+        return bad_vocabulary(path, "a merge of " + std::to_string(left_and_right.size()) + " bytes", "two tokens");
+    if (merge_text.size() + left_and_right.size() > UINT32_MAX) return bad_vocabulary(path, "4 GiB of merges", "less");
     merge_text += left_and_right;
     merge_ends.push_back(static_cast<uint32_t>(merge_text.size()));
     return ok_status();
@@ -239,7 +236,7 @@ const BpeModel::Merge* BpeModel::merge_of(uint32_t left, uint32_t right) const {
 }
 
 Result<BpeModel> build_bpe_model(BpeParts parts, const std::string& path) {
-    if (parts.tokens.empty()) return bad(path, "no tokens", "a vocabulary");
+    if (parts.tokens.empty()) return bad_vocabulary(path, "no tokens", "a vocabulary");
     BpeModel model;
     model.ignore_merges = parts.ignore_merges;
     AUSPEX_TRY(check_ids_and_spellings(parts, path));

@@ -4,6 +4,7 @@
 
 #include "formats/json.h"
 #include "tokens/bpe/pre_tokenizer.h"
+#include "tokens/tokenizer.h"
 
 #include <algorithm>
 #include <cstring>
@@ -18,10 +19,6 @@ using nlohmann::json;
 constexpr size_t kMaxFileBytes = 64u << 20; // Llama 3: 9 MB, 17 MB in the newer spelling of merges
 constexpr size_t kMaxDepth = 64;
 constexpr size_t kMaxSmallValues = 16384; // of one collected setting; real ones have a few dozen
-
-Status bad(const std::string& path, const std::string& found, const std::string& expected) {
-    return {Code::bad_file, path + ": found " + found + ", expected " + expected};
-}
 
 Status unsupported(const std::string& path, const std::string& found, const std::string& expected) {
     return {Code::unsupported,
@@ -83,7 +80,7 @@ class Events : public nlohmann::json_sax<json> {
     bool number_unsigned(number_unsigned_t v) override { return value(v); }
     bool number_float(number_float_t v, const string_t&) override { return value(v); }
     bool string(string_t& v) override { return value(std::move(v)); }
-    bool binary(binary_t&) override { return fail(bad(path_, "binary data", "JSON")); }
+    bool binary(binary_t&) override { return fail(bad_vocabulary(path_, "binary data", "JSON")); }
     bool start_object(size_t) override { return open(json::object()); }
     bool start_array(size_t) override { return open(json::array()); }
     bool end_object() override { return close(); }
@@ -105,7 +102,7 @@ class Events : public nlohmann::json_sax<json> {
     }
 
     bool parse_error(size_t at, const std::string& last, const nlohmann::detail::exception&) override {
-        return fail(bad(path_, in_quotes(last, 40) + " at byte " + std::to_string(at), "JSON; fetch the file again"));
+        return fail(bad_vocabulary(path_, in_quotes(last, 40) + " at byte " + std::to_string(at), "JSON; fetch the file again"));
     }
 
   private:
@@ -115,7 +112,7 @@ class Events : public nlohmann::json_sax<json> {
     }
     bool keep(Status status) { return status.ok() || fail(std::move(status)); }
     Status twice(const std::string& key) const {
-        return bad(path_, "the key " + in_quotes(key) + " twice", "once; remove one of them");
+        return bad_vocabulary(path_, "the key " + in_quotes(key) + " twice", "once; remove one of them");
     }
     bool in_model(const char* key) const { return top_ == "model" && model_key_ == key; }
     bool is_setting() const { return top_ == "normalizer" || top_ == "pre_tokenizer" || top_ == "post_processor"; }
@@ -125,10 +122,10 @@ class Events : public nlohmann::json_sax<json> {
             tree_.add(std::move(v));
             return !tree_.full() || fail(too_large());
         }
-        if (depth_ == 0) return fail(bad(path_, json_found(v), "a JSON object"));
+        if (depth_ == 0) return fail(bad_vocabulary(path_, json_found(v), "a JSON object"));
         if (depth_ == 1) return top_value(std::move(v));
         if (depth_ == 2 && top_ == "added_tokens")
-            return fail(bad(path_, "an added token " + json_found(v), "an object"));
+            return fail(bad_vocabulary(path_, "an added token " + json_found(v), "an object"));
         if (depth_ == 2 && top_ == "model") return model_value(std::move(v));
         if (depth_ == 3 && in_model("vocab")) return keep(add_token(v));
         if (depth_ >= 3 && in_model("merges")) return keep(add_merge_part(v));
@@ -136,13 +133,13 @@ class Events : public nlohmann::json_sax<json> {
     }
     bool top_value(json v) {
         if (top_ == "model" || (top_ == "added_tokens" && !v.is_null()))
-            return fail(bad(path_, top_ + " " + json_found(v), top_ == "model" ? "an object" : "a list"));
+            return fail(bad_vocabulary(path_, top_ + " " + json_found(v), top_ == "model" ? "an object" : "a list"));
         if (is_setting()) out_.settings[top_] = std::move(v);
         return true;
     }
     bool model_value(json v) {
         if (model_key_ == "vocab" || model_key_ == "merges")
-            return fail(bad(path_, "model." + model_key_ + " " + json_found(v), "the vocabulary"));
+            return fail(bad_vocabulary(path_, "model." + model_key_ + " " + json_found(v), "the vocabulary"));
         if (model_key_ == "type" && v != "BPE")
             return fail(unsupported(path_, "model.type " + json_found(v), "\"BPE\""));
         out_.settings["model"][model_key_] = std::move(v);
@@ -150,16 +147,16 @@ class Events : public nlohmann::json_sax<json> {
     }
     Status add_token(const json& id) {
         if (!id.is_number_unsigned())
-            return bad(path_, "the id " + json_found(id) + " of token " + in_quotes(spelling_), "an integer from 0 on");
+            return bad_vocabulary(path_, "the id " + json_found(id) + " of token " + in_quotes(spelling_), "an integer from 0 on");
         return out_.parts.add_token(id.get<uint64_t>(), spelling_, BpeKind::normal, path_);
     }
     // "a b" in the list, or one of the two of ["a", "b"].
     Status add_merge_part(const json& text) {
-        if (!text.is_string()) return bad(path_, "the merge " + json_found(text), "the texts of two tokens");
+        if (!text.is_string()) return bad_vocabulary(path_, "the merge " + json_found(text), "the texts of two tokens");
         const auto& part = text.get_ref<const std::string&>();
         if (depth_ == 3) return out_.parts.add_merge(part, path_);
         if (n_pair_ == 2 || part.find(' ') != std::string::npos)
-            return bad(path_, "a merge with " + in_quotes(part), "the texts of two tokens");
+            return bad_vocabulary(path_, "a merge with " + in_quotes(part), "the texts of two tokens");
         pair_ = n_pair_++ == 0 ? part : pair_ + ' ' + part;
         return n_pair_ == 2 ? out_.parts.add_merge(pair_, path_) : ok_status();
     }
@@ -170,25 +167,25 @@ class Events : public nlohmann::json_sax<json> {
             tree_.add(std::move(opened));
             return !tree_.full() || fail(too_large());
         }
-        if (depth_ == 0 && !object) return fail(bad(path_, "a list", "a JSON object"));
+        if (depth_ == 0 && !object) return fail(bad_vocabulary(path_, "a list", "a JSON object"));
         if (depth_ == 1 && is_setting()) {
             tree_.begin(&out_.settings[top_], std::move(opened));
             return true;
         }
         if (depth_ == 1 && object != (top_ == "model") && (top_ == "model" || top_ == "added_tokens"))
-            return fail(bad(path_, top_ + " " + json_found(opened), object ? "a list" : "an object"));
+            return fail(bad_vocabulary(path_, top_ + " " + json_found(opened), object ? "a list" : "an object"));
         if (depth_ == 2 && top_ == "added_tokens") {
             tree_.begin(&entry_, std::move(opened));
             return true;
         }
         if (depth_ == 2 && top_ == "model" && !open_in_model(object)) return false;
         if (depth_ == 3 && in_model("vocab"))
-            return fail(bad(path_, json_found(opened) + " as the id of " + in_quotes(spelling_), "an integer"));
+            return fail(bad_vocabulary(path_, json_found(opened) + " as the id of " + in_quotes(spelling_), "an integer"));
         if (depth_ >= 3 && in_model("merges") && (object || depth_ > 3))
-            return fail(bad(path_, "a merge that is nested", "the texts of two tokens"));
+            return fail(bad_vocabulary(path_, "a merge that is nested", "the texts of two tokens"));
         n_pair_ = 0;
         return ++depth_ <= kMaxDepth ||
-               fail(bad(path_, "JSON nested deeper than " + std::to_string(kMaxDepth) + " levels", "a tokenizer"));
+               fail(bad_vocabulary(path_, "JSON nested deeper than " + std::to_string(kMaxDepth) + " levels", "a tokenizer"));
     }
     bool open_in_model(bool object) {
         if (model_key_ != "vocab" && model_key_ != "merges") return true; // passed over
@@ -205,10 +202,10 @@ class Events : public nlohmann::json_sax<json> {
         }
         --depth_;
         return depth_ != 3 || !in_model("merges") || n_pair_ == 2 ||
-               fail(bad(path_, "a merge of " + std::to_string(n_pair_) + " texts", "two"));
+               fail(bad_vocabulary(path_, "a merge of " + std::to_string(n_pair_) + " texts", "two"));
     }
     Status too_large() const {
-        return bad(path_,
+        return bad_vocabulary(path_,
                    top_ + " with more than " + std::to_string(kMaxSmallValues) + " values or " +
                        std::to_string(kMaxDepth) + " levels",
                    "a few dozen");
@@ -217,13 +214,13 @@ class Events : public nlohmann::json_sax<json> {
         const auto id = entry_.find("id"), content = entry_.find("content");
         if (!entry_.is_object() || id == entry_.end() || content == entry_.end() || !id->is_number_unsigned() ||
             id->get<uint64_t>() > UINT32_MAX || !content->is_string())
-            return bad(path_, "an added token without a number \"id\" or a text \"content\"", "both");
+            return bad_vocabulary(path_, "an added token without a number \"id\" or a text \"content\"", "both");
         AddedToken token{id->get<uint32_t>(), content->get<std::string>(), false};
         for (const char* name : {"special", "single_word", "lstrip", "rstrip"}) {
             const auto flag = entry_.find(name);
             if (flag == entry_.end()) continue;
             if (!flag->is_boolean())
-                return bad(path_,
+                return bad_vocabulary(path_,
                            std::string(name) + " " + json_found(*flag) + " of the added token " +
                                in_quotes(token.content),
                            "true or false");
@@ -239,7 +236,7 @@ class Events : public nlohmann::json_sax<json> {
             return unsupported(path_, entry_special_needed_ + " true of the added token " + in_quotes(token.content),
                                "false");
         entry_special_needed_.clear();
-        if (out_.added.size() >= 1u << 20) return bad(path_, "more than a million added tokens", "fewer");
+        if (out_.added.size() >= 1u << 20) return bad_vocabulary(path_, "more than a million added tokens", "fewer");
         out_.added.push_back(std::move(token));
         return ok_status();
     }
@@ -267,7 +264,7 @@ const json& member(const json& object, const char* key) {
 
 Status check_model(const Collected& file, const std::string& path) {
     const json& model = file.settings["model"];
-    if (!file.has_vocab || !file.has_merges) return bad(path, "no model.vocab or no model.merges", "a BPE vocabulary");
+    if (!file.has_vocab || !file.has_merges) return bad_vocabulary(path, "no model.vocab or no model.merges", "a BPE vocabulary");
     if (member(model, "byte_fallback") == true)
         return unsupported(path, "model.byte_fallback true",
                            "false; with tokenizer.model beside it the model can be read");
@@ -280,7 +277,7 @@ Status check_model(const Collected& file, const std::string& path) {
     }
     const json& ignore_merges = member(model, "ignore_merges");
     if (!ignore_merges.is_null() && !ignore_merges.is_boolean())
-        return bad(path, "model.ignore_merges " + json_found(ignore_merges), "true or false");
+        return bad_vocabulary(path, "model.ignore_merges " + json_found(ignore_merges), "true or false");
     return ok_status();
 }
 
@@ -362,7 +359,7 @@ Status add_words_beside(BpeParts& parts, const std::string& path, const Tokenize
         if (word.id < n_own) continue;
         const std::string named_by = path.substr(0, path.rfind('/') + 1) + word.file;
         if (const size_t own_id = own.find(word.spelling)->second; own_id != SIZE_MAX)
-            return bad(named_by, "the id " + std::to_string(word.id) + " for the token " + in_quotes(word.spelling),
+            return bad_vocabulary(named_by, "the id " + std::to_string(word.id) + " for the token " + in_quotes(word.spelling),
                        std::to_string(own_id) + ", its id in tokenizer.json");
         for (size_t id = parts.tokens.size(); id < word.id; ++id)
             AUSPEX_TRY(parts.add_token(id, "", BpeKind::unused, named_by));
@@ -376,10 +373,10 @@ Status add_words_beside(BpeParts& parts, const std::string& path, const Tokenize
 Result<TokenizerJson> parse_tokenizer_json(std::span<const std::byte> file, const std::string& path,
                                            const TokenizerSettings& settings) {
     if (file.size() > kMaxFileBytes)
-        return bad(path, std::to_string(file.size()) + " bytes", "at most " + std::to_string(kMaxFileBytes));
+        return bad_vocabulary(path, std::to_string(file.size()) + " bytes", "at most " + std::to_string(kMaxFileBytes));
     const auto* text = reinterpret_cast<const char*>(file.data());
     if (!file.empty() && std::memchr(text, 0, file.size())) // would end the parser's input early
-        return bad(path, "a zero byte", "JSON; fetch the file again");
+        return bad_vocabulary(path, "a zero byte", "JSON; fetch the file again");
     Collected collected;
     // Ids have no gaps, and a token takes 6 bytes or more: ,"a":0
     collected.parts.id_limit = std::min<uint64_t>(collected.parts.id_limit, file.size() / 6 + 1);
@@ -387,7 +384,7 @@ Result<TokenizerJson> parse_tokenizer_json(std::span<const std::byte> file, cons
         Events events(path, collected);
         const bool complete = json::sax_parse(text, text + file.size(), &events);
         AUSPEX_TRY(events.status());
-        if (!complete) return bad(path, "bytes that do not parse", "JSON; fetch the file again");
+        if (!complete) return bad_vocabulary(path, "bytes that do not parse", "JSON; fetch the file again");
     }
     AUSPEX_TRY(check_model(collected, path));
     AUSPEX_TRY(check_splitting(collected.settings, path));

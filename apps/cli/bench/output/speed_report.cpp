@@ -9,7 +9,7 @@ namespace auspex::cli {
 
 namespace {
 
-std::string number(std::optional<double> value, int decimals) {
+std::string cell(std::optional<double> value, int decimals) {
     return value ? format("%.*f", decimals, *value) : "";
 }
 
@@ -39,9 +39,9 @@ void print_throughput(const SpeedReport& report) {
                 "1st token ms");
     for (const ThroughputRow& row : report.throughput)
         std::printf("%-15s %9.2f %7.2f %8s %7s %7s %7s %12s\n", (row.test + depth_text(row.depth)).c_str(),
-                    row.tokens_per_second, row.stddev, number(row.gb_per_second, 2).c_str(),
-                    row.floor_percent ? format("%.1f %%", *row.floor_percent).c_str() : "", number(row.tflops, 2).c_str(),
-                    number(row.cpu_us_per_round, 0).c_str(), number(row.first_token_ms, 1).c_str());
+                    row.tokens_per_second, row.stddev, cell(row.gb_per_second, 2).c_str(),
+                    row.floor_percent ? format("%.1f %%", *row.floor_percent).c_str() : "", cell(row.tflops, 2).c_str(),
+                    cell(row.cpu_us_per_round, 0).c_str(), cell(row.first_token_ms, 1).c_str());
     for (const ThroughputRow& row : report.throughput)
         if (row.peak_percent) std::printf("%s: %.1f %% of the matrix peak that was given\n", row.test.c_str(), *row.peak_percent);
     std::printf("CPU us: of this thread, per round. floor: bytes read (weights, keys, values)\n"
@@ -54,8 +54,8 @@ void print_passes(const SpeedReport& report) {
                 "barriers");
     for (const PassRow& row : report.passes)
         std::printf("%-15s %9s %9.3f %6s %8s %7s %7u %9u\n", (row.name() + depth_text(row.depth)).c_str(),
-                    number(if_known(row.times.gpu_ms), 3).c_str(), row.times.wall_ms, number(row.v, 2).c_str(),
-                    number(row.gb_per_second, 2).c_str(),
+                    cell(if_known(row.times.gpu_ms), 3).c_str(), row.times.wall_ms, cell(row.v, 2).c_str(),
+                    cell(row.gb_per_second, 2).c_str(),
                     row.floor_percent ? format("%.1f %%", *row.floor_percent).c_str() : "", row.times.n_dispatches,
                     row.times.n_barriers);
     if (report.copy.bytes > 0)
