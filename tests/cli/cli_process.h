@@ -22,7 +22,7 @@ struct CliSetting {
     bool has_input = false;                                            // false: /dev/null
     std::vector<std::pair<const char*, const char*>> environment = {}; // a null value unsets
     int n_interrupts = 0;                                              // SIGINTs once stdout has shown something
-    bool are_interrupts_apart = false; // one each time something new is shown, not all at once
+    bool are_interrupts_apart = false; // each after the first once stderr has said something of the one before
     const char* output_file = nullptr; // stdout goes here instead; "-": it is closed
     const char* full_disk = nullptr;   // this folder is one, for the program alone; where none may be mounted, files end at 16 KiB
     const char* input_file = nullptr;  // stdin comes from here instead; "-": it is closed

@@ -117,16 +117,16 @@ CliResult run_cli(const std::vector<std::string>& arguments, const CliSetting& s
 
     CliResult result;
     int n_interrupts = setting.n_interrupts;
+    size_t noted = std::string::npos; // of stderr, at the last interrupt: a second that is sent while the first waits would be none
     std::array<pollfd, 2> polled = {pollfd{out[0], POLLIN, 0}, pollfd{err[0], POLLIN, 0}};
     while (polled[0].fd >= 0 || polled[1].fd >= 0) {
         if (poll(polled.data(), polled.size(), -1) < 0) continue;
         if (polled[0].revents != 0 && !read_some(out[0], result.out)) polled[0].fd = -1;
         if (polled[1].revents != 0 && !read_some(err[0], result.err)) polled[1].fd = -1;
-        for (; n_interrupts > 0 && !result.out.empty(); --n_interrupts) {
+        while (n_interrupts > 0 && !result.out.empty() && (!setting.are_interrupts_apart || result.err.size() != noted)) {
             kill(child, SIGINT);
-            if (!setting.are_interrupts_apart) continue;
             --n_interrupts;
-            break;
+            noted = result.err.size();
         }
     }
     close(out[0]);
