@@ -84,6 +84,8 @@ inline void expect_refused(const Status& status, Code code, const std::string& p
     EXPECT_NE(status.message().find(path), std::string::npos) << what << ": " << status.message();
     EXPECT_GT(status.message().size(), path.size() + 8) << what;
     EXPECT_LT(status.message().size(), path.size() + 600) << what;
+    constexpr std::string_view remedy = "fetch the file again";
+    EXPECT_EQ(status.message().find(remedy), status.message().rfind(remedy)) << what << ": said twice: " << status.message();
     for (char c : status.message())
         EXPECT_TRUE(static_cast<unsigned char>(c) >= ' ' && c != 0x7f)
             << what << ": control character in " << status.message();

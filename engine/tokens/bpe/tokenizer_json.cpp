@@ -102,7 +102,7 @@ class Events : public nlohmann::json_sax<json> {
     }
 
     bool parse_error(size_t at, const std::string& last, const nlohmann::detail::exception&) override {
-        return fail(bad_vocabulary(path_, in_quotes(last, 40) + " at byte " + std::to_string(at), "JSON; fetch the file again"));
+        return fail(bad_vocabulary(path_, in_quotes(last, 40) + " at byte " + std::to_string(at), "JSON"));
     }
 
   private:
@@ -112,7 +112,7 @@ class Events : public nlohmann::json_sax<json> {
     }
     bool keep(Status status) { return status.ok() || fail(std::move(status)); }
     Status twice(const std::string& key) const {
-        return bad_vocabulary(path_, "the key " + in_quotes(key) + " twice", "once; remove one of them");
+        return bad_vocabulary(path_, "the key " + in_quotes(key) + " twice", "once");
     }
     bool in_model(const char* key) const { return top_ == "model" && model_key_ == key; }
     bool is_setting() const { return top_ == "normalizer" || top_ == "pre_tokenizer" || top_ == "post_processor"; }
@@ -376,7 +376,7 @@ Result<TokenizerJson> parse_tokenizer_json(std::span<const std::byte> file, cons
         return bad_vocabulary(path, std::to_string(file.size()) + " bytes", "at most " + std::to_string(kMaxFileBytes));
     const auto* text = reinterpret_cast<const char*>(file.data());
     if (!file.empty() && std::memchr(text, 0, file.size())) // would end the parser's input early
-        return bad_vocabulary(path, "a zero byte", "JSON; fetch the file again");
+        return bad_vocabulary(path, "a zero byte", "JSON");
     Collected collected;
     // Ids have no gaps, and a token takes 6 bytes or more: ,"a":0
     collected.parts.id_limit = std::min<uint64_t>(collected.parts.id_limit, file.size() / 6 + 1);
@@ -384,7 +384,7 @@ Result<TokenizerJson> parse_tokenizer_json(std::span<const std::byte> file, cons
         Events events(path, collected);
         const bool complete = json::sax_parse(text, text + file.size(), &events);
         AUSPEX_TRY(events.status());
-        if (!complete) return bad_vocabulary(path, "bytes that do not parse", "JSON; fetch the file again");
+        if (!complete) return bad_vocabulary(path, "bytes that do not parse", "JSON");
     }
     AUSPEX_TRY(check_model(collected, path));
     AUSPEX_TRY(check_splitting(collected.settings, path));
