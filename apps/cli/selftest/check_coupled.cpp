@@ -4,9 +4,9 @@
 namespace auspex::cli {
 
 void check_coupled(const ModelOptions& models, Run& run) {
-    constexpr uint32_t kVocab = 211, kMaxDraftLen = 4;
+    constexpr uint32_t kVocab = 211, kMaxCoupled = 4; // K is 1 to this
     const uint32_t n_tokens = run.effort.choose(48u, 12u), n_seeds = run.effort.choose(4u, 1u);
-    const SyntheticPair pair{tiny_shape(kVocab, 2, 9), tiny_shape(kVocab, 1, 9), 2 * kMaxDraftLen + 1, kMaxDraftLen,
+    const SyntheticPair pair{tiny_shape(kVocab, 2, 9), tiny_shape(kVocab, 1, 9), 2 * kMaxCoupled + 1, kMaxCoupled,
                              96};
     SyntheticClient client(models, pair);
     Comparison comparison;
@@ -23,7 +23,7 @@ void check_coupled(const ModelOptions& models, Run& run) {
         std::vector<Question> questions = {plain};
         std::vector<std::string> settings = {""};
         for (const auspex_drafter drafter : {AUSPEX_DRAFTER_MODEL, AUSPEX_DRAFTER_NGRAM}) {
-            for (uint32_t draft_len = 1; draft_len <= kMaxDraftLen; ++draft_len) {
+            for (uint32_t draft_len = 1; draft_len <= kMaxCoupled; ++draft_len) {
                 Question question = plain;
                 question.drafter = drafter;
                 question.draft_len = draft_len;
@@ -42,7 +42,7 @@ void check_coupled(const ModelOptions& models, Run& run) {
     }
     CheckResult result{"coupled", comparison.n_different == 0 && n_by_model > 0, {}, comparison.measured()};
     result.figure = comparison.figure(format("%u texts as without drafts, model and n-gram, K 1 to %u, %u seed%s",
-                                             comparison.n_texts, kMaxDraftLen, n_seeds, n_seeds == 1 ? "" : "s"));
+                                             comparison.n_texts, kMaxCoupled, n_seeds, n_seeds == 1 ? "" : "s"));
     result.measured.emplace_back("model_draft_n", static_cast<double>(n_by_model));
     result.measured.emplace_back("ngram_draft_n", static_cast<double>(n_by_ngrams));
     run.tell(result);

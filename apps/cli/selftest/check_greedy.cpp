@@ -15,19 +15,19 @@ constexpr double kTiesEnd = 0.4, kAcceptEnd = 0.5; // of the time that all three
 CheckResult check_ties(const ModelOptions& models, Run& run) {
     constexpr uint32_t kVocab = 4103, kDistinct = 1994;
     const uint32_t n_tokens = run.effort.choose(48u, 10u), n_prompts = run.effort.choose(2u, 1u);
-    SyntheticPair pair{tiny_shape(kVocab, 2, 1), tiny_shape(kVocab, 2, 1), 8, kMostDrafted, 128};
+    SyntheticPair pair{tiny_shape(kVocab, 2, 1), tiny_shape(kVocab, 2, 1), 8, kMaxDraftLen, 128};
     pair.draft.scale *= 0.97f; // much the same mind
     pair.target.distinct_tokens = pair.draft.distinct_tokens = kDistinct;
     SyntheticClient client(models, pair);
     Comparison comparison;
     uint64_t n_not_lowest = 0;
     for (uint32_t i = 0; i < n_prompts; ++i) {
-        std::vector<Question> questions(1 + kMostDrafted);
-        for (uint32_t draft_len = 0; draft_len <= kMostDrafted; ++draft_len)
+        std::vector<Question> questions(1 + kMaxDraftLen);
+        for (uint32_t draft_len = 0; draft_len <= kMaxDraftLen; ++draft_len)
             questions[draft_len] = {
                 .prompt = random_prompt(3 + 9 * i, kVocab, i + 1), .n_tokens = n_tokens, .draft_len = draft_len};
         const std::vector<Answer> answers = answer(*client, questions, pair.n_slots);
-        for (uint32_t draft_len = 0; draft_len <= kMostDrafted; ++draft_len) {
+        for (uint32_t draft_len = 0; draft_len <= kMaxDraftLen; ++draft_len) {
             if (draft_len > 0)
                 comparison.add(answers[draft_len], answers[0].tokens,
                                format("draft_len %u, prompt %u", draft_len, i + 1));
@@ -39,7 +39,7 @@ CheckResult check_ties(const ModelOptions& models, Run& run) {
     CheckResult result{
         "ties", comparison.n_different == 0 && n_not_lowest == 0 && comparison.draft_n > 0, {}, comparison.measured()};
     result.figure =
-        comparison.figure(format("%u texts as without drafts, K 1 to %u", comparison.n_texts, kMostDrafted));
+        comparison.figure(format("%u texts as without drafts, K 1 to %u", comparison.n_texts, kMaxDraftLen));
     result.figure += n_not_lowest == 0 ? "; the lowest of tied ids always"
                                        : format("; not the lowest of tied ids %llu times",
                                                 static_cast<unsigned long long>(n_not_lowest));
@@ -51,12 +51,12 @@ CheckResult check_ties(const ModelOptions& models, Run& run) {
 CheckResult check_full_accept(const ModelOptions& models, Run& run) {
     constexpr uint32_t kVocab = 1003;
     const uint32_t n_tokens = run.effort.choose(240u, 27u);
-    SyntheticPair pair{tiny_shape(kVocab, 2, 5), tiny_shape(kVocab, 2, 5), 6, kMostDrafted, 300};
+    SyntheticPair pair{tiny_shape(kVocab, 2, 5), tiny_shape(kVocab, 2, 5), 6, kMaxDraftLen, 300};
     SyntheticClient client(models, pair);
     const std::vector<uint32_t> prompt = random_prompt(21, kVocab, 3);
     std::vector<Question> questions;
     for (const float temperature : {0.0f, 1.0f})
-        for (const uint32_t draft_len : {1u, 4u, kMostDrafted})
+        for (const uint32_t draft_len : {1u, 4u, kMaxDraftLen})
             questions.push_back(
                 {.prompt = prompt, .n_tokens = n_tokens, .draft_len = draft_len, .temperature = temperature});
     uint64_t draft_n = 0, n_accepted = 0;
@@ -76,7 +76,7 @@ CheckResult check_full_accept(const ModelOptions& models, Run& run) {
 // Every draft is one that the plain text shows to be wrong.
 CheckResult check_full_reject(const ModelOptions& models, Run& run) {
     constexpr uint32_t kVocab = 1003;
-    SyntheticPair pair{tiny_shape(kVocab, 2, 5), {}, 1, kMostDrafted, 128};
+    SyntheticPair pair{tiny_shape(kVocab, 2, 5), {}, 1, kMaxDraftLen, 128};
     SyntheticClient client(models, pair);
     Question question{.prompt = random_prompt(21, kVocab, 3), .n_tokens = run.effort.choose(100u, 12u)};
     const std::vector<uint32_t> plain = answer(*client, {question}, 1)[0].tokens;
@@ -90,13 +90,13 @@ CheckResult check_full_reject(const ModelOptions& models, Run& run) {
     question.drafter = AUSPEX_DRAFTER_HOST;
     question.host_drafter = &wrong;
     Comparison comparison;
-    for (question.draft_len = 1; question.draft_len <= kMostDrafted; ++question.draft_len) {
+    for (question.draft_len = 1; question.draft_len <= kMaxDraftLen; ++question.draft_len) {
         comparison.add(answer(*client, {question}, 1)[0], plain, format("draft_len %u", question.draft_len));
-        run.progress(kAcceptEnd + (1.0 - kAcceptEnd) * question.draft_len / kMostDrafted);
+        run.progress(kAcceptEnd + (1.0 - kAcceptEnd) * question.draft_len / kMaxDraftLen);
     }
     const bool passed = comparison.n_different == 0 && comparison.draft_n_accepted == 0 && comparison.draft_n > 0;
     return {"full-reject", passed,
-            comparison.figure(format("wrong drafts only, K 1 to %u: the text as without drafts", kMostDrafted)),
+            comparison.figure(format("wrong drafts only, K 1 to %u: the text as without drafts", kMaxDraftLen)),
             comparison.measured()};
 }
 

@@ -27,18 +27,18 @@ class PairChecks {
   public:
     PairChecks(const ModelOptions& models, Run& run)
         : models_(models), run_(run),
-          draft_lens_(run.effort.is_small() ? std::vector<uint32_t>{1, 4} : std::vector<uint32_t>{1, 4, kMostDrafted}),
+          draft_lens_(run.effort.is_small() ? std::vector<uint32_t>{1, 4} : std::vector<uint32_t>{1, 4, kMaxDraftLen}),
           n_texts_(run.effort.choose(10.0, 7.0)) {}
 
     void run() {
         {
             ModelOptions target = models_;
             target.draft.clear();
-            Client alone({target, nullptr, 1, kMostDrafted});
+            Client alone({target, nullptr, 1, kMaxDraftLen});
             ask_without_drafts(alone);
         } // its memory is the pair's
-        Client pair({models_, nullptr, 1, kMostDrafted});
-        const std::string draft_lens = run_.effort.is_small() ? "K 1, 4" : format("K 1, 4, %u", kMostDrafted);
+        Client pair({models_, nullptr, 1, kMaxDraftLen});
+        const std::string draft_lens = run_.effort.is_small() ? "K 1, 4" : format("K 1, 4, %u", kMaxDraftLen);
         run_.tell(compare(pair, "pair-greedy", {&greedy_, 1}, draft_lens_, draft_lens));
         run_.tell(compare(pair, "pair-coupled", coupled_, {&draft_lens_[1], 1}, run_.effort.is_small() ? "1 seed, K 4" : "2 seeds, K 4"));
         if (lacking_) run_.tell(compare_lacking(pair));
