@@ -77,13 +77,13 @@ endif()
 set_target_properties(auspex_cli PROPERTIES OUTPUT_NAME auspex)
 
 # The program waits for the library: compiling it takes longer than running it. The files that declare flags are compiled as one,
-# because what CLI11's header brings takes as long as all they say.
+# beneath ccache, too, because what CLI11's header brings takes as long as all they say.
 target_compile_options(auspex_cli PRIVATE $<$<CXX_COMPILER_ID:GNU,Clang,AppleClang>:-O1>)
 auspex_precompile(auspex_cli <algorithm> <array> <chrono> <cmath> <cstdio> <functional> <map> <memory> <optional> <span> <string> <vector>)
+auspex_compile_by_folder(auspex_cli)
+set_target_properties(auspex_cli PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
 set(flag_files ${cli_sources})
 list(FILTER flag_files INCLUDE REGEX "(flags|command_line)\\.cpp$")
-set_target_properties(auspex_cli PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-auspex_compile_by_folder(auspex_cli)
 set_source_files_properties(${flag_files} PROPERTIES UNITY_GROUP flags)
 
 if(AUSPEX_PORTABLE)
