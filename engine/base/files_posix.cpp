@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <utility>
 
 namespace auspex {
 namespace {
@@ -68,15 +67,6 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
     if (start == MAP_FAILED) return Status(Code::io, path + ": cannot be mapped: " + std::strerror(errno));
     file.bytes_ = {static_cast<const std::byte*>(start), bytes};
     return file;
-}
-
-MappedFile::MappedFile(MappedFile&& other) noexcept
-    : bytes_(std::exchange(other.bytes_, {})), path_(std::move(other.path_)) {}
-
-MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
-    std::swap(bytes_, other.bytes_); // the other one unmaps what this one held
-    std::swap(path_, other.path_);
-    return *this;
 }
 
 MappedFile::~MappedFile() {

@@ -4,8 +4,6 @@
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>
 
-#include <utility>
-
 namespace auspex {
 namespace {
 
@@ -70,15 +68,6 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
         return Status(Code::io, path + ": cannot be mapped: Windows error " + std::to_string(GetLastError()));
     file.bytes_ = {static_cast<const std::byte*>(start), static_cast<size_t>(opened.bytes)};
     return file;
-}
-
-MappedFile::MappedFile(MappedFile&& other) noexcept
-    : bytes_(std::exchange(other.bytes_, {})), path_(std::move(other.path_)) {}
-
-MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
-    std::swap(bytes_, other.bytes_); // the other one unmaps what this one held
-    std::swap(path_, other.path_);
-    return *this;
 }
 
 MappedFile::~MappedFile() {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace auspex {
 
@@ -18,8 +19,12 @@ class MappedFile {
     // not_found when there is no such regular file, io when it cannot be mapped. An empty file maps to an empty span.
     static Result<MappedFile> open(const std::string& path);
 
-    MappedFile(MappedFile&& other) noexcept;
-    MappedFile& operator=(MappedFile&& other) noexcept;
+    MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})), path_(std::move(other.path_)) {}
+    MappedFile& operator=(MappedFile&& other) noexcept {
+        std::swap(bytes_, other.bytes_); // the other one unmaps what this one held
+        std::swap(path_, other.path_);
+        return *this;
+    }
     ~MappedFile();
 
     std::span<const std::byte> bytes() const { return bytes_; }

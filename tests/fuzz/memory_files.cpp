@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <utility>
 #include <vector>
 
 namespace auspex {
@@ -62,15 +61,6 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
             return file;
         }
     return Status(Code::not_found, path + ": cannot be opened: no such file");
-}
-
-MappedFile::MappedFile(MappedFile&& other) noexcept
-    : bytes_(std::exchange(other.bytes_, {})), path_(std::move(other.path_)) {}
-
-MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
-    std::swap(bytes_, other.bytes_);
-    std::swap(path_, other.path_);
-    return *this;
 }
 
 MappedFile::~MappedFile() = default;
