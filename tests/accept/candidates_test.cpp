@@ -11,7 +11,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace auspex {
+namespace auspex::candidates_test {
 namespace {
 
 constexpr double kAlpha = 1e-6; // with fixed seeds: this very run would be a one-in-a-million accident
@@ -419,4 +419,4 @@ TEST_P(CandidateFault, is_found) {
 INSTANTIATE_TEST_SUITE_P(, CandidateFault, ::testing::ValuesIn(kFaults), [](const auto& i) { return i.param.name; });
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::candidates_test

@@ -1,7 +1,7 @@
 // The checks see errors: every planted fault must fail one. The faults are in faults.cmake.
 #include "accept/rule_checks.h"
 
-namespace auspex {
+namespace auspex::faults_test {
 namespace {
 
 // Who sees a fault. The smallest p-value of a check, where it has several.
@@ -101,4 +101,4 @@ TEST_P(PlantedFault, is_found) {
 INSTANTIATE_TEST_SUITE_P(, PlantedFault, ::testing::ValuesIn(kFaults), [](const auto& i) { return i.param.name; });
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::faults_test

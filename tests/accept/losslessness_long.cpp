@@ -1,7 +1,7 @@
 // The same check with enough trials to see a shift of 0.005 in total variation in every single case.
 #include "accept/round_rig.h"
 
-namespace auspex {
+namespace auspex::losslessness_long {
 namespace {
 
 class LosslessnessLong : public RoundTest, public ::testing::WithParamInterface<uint32_t> {};
@@ -20,4 +20,4 @@ TEST_P(LosslessnessLong, the_first_two_tokens_follow_the_target) {
 INSTANTIATE_TEST_SUITE_P(draft_len, LosslessnessLong, ::testing::Values(1u, 2u, 3u, 4u, 7u, 15u));
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::losslessness_long

@@ -1,7 +1,7 @@
 // Speculative sampling has exactly the target's distribution, and accepts exactly as often as it should.
 #include "accept/round_rig.h"
 
-namespace auspex {
+namespace auspex::losslessness_test {
 namespace {
 
 // Sample size: enough to see a shift of 0.02 in total variation in every single case with power 0.99 at kAlpha, and
@@ -31,4 +31,4 @@ TEST_P(Losslessness, the_first_two_tokens_follow_the_target) {
 INSTANTIATE_TEST_SUITE_P(draft_len, Losslessness, ::testing::Values(1u, 2u, 3u, 4u));
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::losslessness_test

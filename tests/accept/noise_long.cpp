@@ -1,7 +1,7 @@
 // The design's figure with enough draws to see bad noise in it: 0.75 % of a random token would be 20 σ.
 #include "accept/full_vocabulary.h"
 
-namespace auspex {
+namespace auspex::noise_long {
 namespace {
 
 class FullVocabularyLong : public FullVocabulary {};
@@ -14,4 +14,4 @@ TEST_F(FullVocabularyLong, next_tokens_take_a_tenth_from_the_rest) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::noise_long

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace auspex {
+namespace auspex::noise_test {
 namespace {
 
 class Noise : public GpuTest {
@@ -91,4 +91,4 @@ TEST_F(FullVocabularyDraws, next_tokens_take_a_thousandth_from_the_rest) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::noise_test

@@ -5,7 +5,7 @@
 
 #include <cfloat>
 
-namespace auspex {
+namespace auspex::not_finite_test {
 namespace {
 
 enum class Broken { nan, one_nan, plus_inf, minus_inf };
@@ -167,4 +167,4 @@ TEST_F(NotFinite, a_test_that_compares_them_is_found) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::not_finite_test

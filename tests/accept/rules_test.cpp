@@ -3,7 +3,7 @@
 #include "accept/accept_fixture.h"
 #include "accept/rule_checks.h"
 
-namespace auspex {
+namespace auspex::rules_test {
 namespace {
 
 class RulesTest : public RuleChecks {
@@ -214,4 +214,4 @@ TEST_F(RulesTest, coupled_rows_are_truncated_alike) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::rules_test

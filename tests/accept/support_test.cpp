@@ -9,7 +9,7 @@
 
 #include <cmath>
 
-namespace auspex {
+namespace auspex::support_test {
 namespace {
 
 class Support : public GpuTest {
@@ -149,4 +149,4 @@ TEST_F(Support, a_race_that_forgets_the_cut_is_seen) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::support_test

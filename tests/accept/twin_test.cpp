@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace auspex {
+namespace auspex::twin_test {
 namespace {
 
 constexpr uint32_t kDraftLen = 4, kBatch = 300, kHistory = 64;
@@ -113,4 +113,4 @@ TEST_F(Twin, agrees_in_every_decision) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::twin_test

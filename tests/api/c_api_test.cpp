@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+namespace c_api_test {
 namespace {
 
 struct Log {
@@ -568,3 +569,4 @@ TEST_F(CApiTest, WaitHonoursItsTimeout) {
 }
 
 } // namespace
+} // namespace c_api_test

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+namespace conversation_test {
 namespace {
 
 const char* const kTarget = AUSPEX_PAIR_DIR "/target";
@@ -486,3 +487,4 @@ TEST_F(Conversation, ModelsAreConverted) {
 }
 
 } // namespace
+} // namespace conversation_test

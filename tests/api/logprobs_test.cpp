@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+namespace logprobs_test {
 namespace {
 
 class CApiLogprobs : public ::testing::Test {
@@ -159,3 +160,4 @@ TEST_F(CApiLogprobs, RefuseWhatTheyCannotDo) {
 }
 
 } // namespace
+} // namespace logprobs_test

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+namespace structs_test {
 namespace {
 
 // Every init function, by size of its struct and its type.
@@ -87,3 +88,4 @@ TEST(CApiStructs, StatusTextsAreDistinctLines) {
 }
 
 } // namespace
+} // namespace structs_test

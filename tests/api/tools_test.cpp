@@ -5,6 +5,7 @@
 #include <set>
 #include <vector>
 
+namespace tools_test {
 namespace {
 
 TEST(CApiTools, DevicesAreDescribedByIndex) {
@@ -176,3 +177,4 @@ TEST(CApiTools, AcceptanceIsSimulatedOnRequestAlone) {
 }
 
 } // namespace
+} // namespace tools_test

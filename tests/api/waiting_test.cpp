@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+namespace waiting_test {
 namespace {
 
 const char* const kTarget = AUSPEX_PAIR_DIR "/target";
@@ -226,3 +227,4 @@ TEST_F(WaitingApi, WhatIsWrongIsRefused) {
 }
 
 } // namespace
+} // namespace waiting_test

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <vector>
 
-namespace auspex {
+namespace auspex::background_test {
 namespace {
 
 // Lets a job begin and keeps it there.
@@ -102,4 +102,4 @@ TEST(Background, two_threads_do_two_jobs_at_once) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::background_test

@@ -5,7 +5,7 @@
 
 #include <stdexcept>
 
-namespace auspex::test {
+namespace auspex::test::catching_test {
 
 TEST(Catching, GivesWhatTheBodyGives) {
     EXPECT_TRUE(catching("a file", "to read it", [] { return ok_status(); }).ok());
@@ -28,4 +28,4 @@ TEST(Catching, TurnsExceptionsIntoStatuses) {
     EXPECT_EQ(other.status().message(), "a file: \"what\\x0a\"");
 }
 
-} // namespace auspex::test
+} // namespace auspex::test::catching_test

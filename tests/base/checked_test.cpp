@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace auspex {
+namespace auspex::checked_test {
 namespace {
 
 constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
@@ -34,4 +34,4 @@ TEST(Checked, rounds_up) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::checked_test

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace auspex {
+namespace auspex::platform_test {
 namespace {
 
 // A folder of its own for each test, removed afterwards.
@@ -125,4 +125,4 @@ TEST_F(Platform, knows_the_machines_memory) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::platform_test

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #endif
 
-namespace auspex {
+namespace auspex::replace_file_test {
 namespace {
 
 using namespace test;
@@ -114,4 +114,4 @@ TEST(ReplaceFile, a_full_disk_leaves_the_old_file_and_nothing_beside_it) {
 #endif
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::replace_file_test

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <vector>
 
-namespace auspex {
+namespace auspex::side_by_side_test {
 namespace {
 
 TEST(SideBySide, does_every_piece_once) {
@@ -33,4 +33,4 @@ TEST(SideBySide, pieces_run_at_the_same_time) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::side_by_side_test

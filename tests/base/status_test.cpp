@@ -6,7 +6,7 @@
 
 #include <memory>
 
-namespace auspex {
+namespace auspex::status_test {
 namespace {
 
 Result<int> half(int value) {
@@ -64,4 +64,4 @@ TEST(Logger, without_a_sink_is_silent_and_with_one_passes_everything_on) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::status_test

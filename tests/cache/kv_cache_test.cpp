@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <set>
 
-namespace auspex {
+namespace auspex::kv_cache_test {
 namespace {
 
 constexpr uint32_t kPage = 4; // tokens
@@ -124,4 +124,4 @@ TEST_F(KvCacheTest, TypesThatAreNotForCachesAreRefused) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::kv_cache_test

@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-namespace auspex {
+namespace auspex::page_list_test {
 namespace {
 
 constexpr uint32_t kPage = 4, kMaxPages = 10; // tokens of a page, pages of a table
@@ -188,4 +188,4 @@ TEST(PageList, no_page_is_ever_lost_or_owned_twice) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::page_list_test

@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-namespace auspex {
+namespace auspex::page_pool_test {
 namespace {
 
 TEST(PagePool, gives_every_page_once) {
@@ -90,4 +90,4 @@ TEST(PagePool, agrees_with_a_count_by_hand) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::page_pool_test

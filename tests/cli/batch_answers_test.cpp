@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace auspex::test {
+namespace auspex::test::batch_answers_test {
 
 TEST(CliBatch, ResultsAreThoseOfRun) {
     const std::string story = "Once upon a time there was a curious fox named Ruby.";
@@ -295,4 +295,4 @@ TEST(CliBatch, TheContextEndsAnswersAndRefusesPrompts) {
     }
 }
 
-} // namespace auspex::test
+} // namespace auspex::test::batch_answers_test

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace auspex::test {
+namespace auspex::test::batch_logprobs_test {
 
 namespace {
 
@@ -171,4 +171,4 @@ TEST(CliBatch, AStopTextTrimsLogProbabilities) {
     }
 }
 
-} // namespace auspex::test
+} // namespace auspex::test::batch_logprobs_test

@@ -11,7 +11,7 @@
 #include <thread>
 #include <unistd.h>
 
-namespace auspex::test {
+namespace auspex::test::batch_test {
 
 namespace {
 
@@ -348,4 +348,4 @@ TEST(CliBatch, ShowsHowFarItIsOnATerminal) {
     EXPECT_NE(result.out.find("done 40, failed 0, skipped 0; "), std::string::npos) << result.out;
 }
 
-} // namespace auspex::test
+} // namespace auspex::test::batch_test

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-namespace auspex::test {
+namespace auspex::test::bench_studies_test {
 
 namespace {
 
@@ -109,4 +109,4 @@ TEST(CliBenchStudies, Refusals) {
     expect_error({"bench", "--drafter", "ngram", "--plot", "a.svg"}, kUsage, "--plot");
 }
 
-} // namespace auspex::test
+} // namespace auspex::test::bench_studies_test

@@ -2,7 +2,7 @@
 // of these; the others force a layout that it was not trained on, to see that the flag counts.
 #include "cli/model_copy.h"
 
-namespace auspex::test {
+namespace auspex::test::chat_test {
 
 namespace {
 
@@ -227,4 +227,4 @@ TEST(CliChat, CtrlCInAPipeStopsOneAnswerTwiceLeaves) {
     EXPECT_EQ(run_cli(chat_with(kEndless), setting).exit_code, kInterrupted);
 }
 
-} // namespace auspex::test
+} // namespace auspex::test::chat_test

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace auspex::test {
+namespace auspex::test::driver_threads_test {
 
 namespace {
 
@@ -33,6 +33,6 @@ TEST(CliDriverThreads, AreNotWokenForASmallModelUnlessTheUserSaysSo) {
     EXPECT_EQ(threads_of_llvmpipe(nullptr), 0);
 }
 
-} // namespace auspex::test
+} // namespace auspex::test::driver_threads_test
 
 #endif

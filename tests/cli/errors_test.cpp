@@ -4,7 +4,7 @@
 #include <bit>
 #include <filesystem>
 
-namespace auspex::test {
+namespace auspex::test::errors_test {
 
 namespace {
 
@@ -302,4 +302,4 @@ TEST(CliErrors, MismatchedPair) {
     expect_error({"run", "-n", "2", "-m", kTarget, "-md", draft.path()}, kFile, draft.path());
 }
 
-} // namespace auspex::test
+} // namespace auspex::test::errors_test

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <sstream>
 
-namespace auspex::test {
+namespace auspex::test::info_bench_test {
 
 namespace {
 
@@ -240,4 +240,4 @@ TEST(CliBench, TableIsTextOnStdout) {
     EXPECT_EQ(result.err, "");
 }
 
-} // namespace auspex::test
+} // namespace auspex::test::info_bench_test

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <numeric>
 
-namespace auspex::test {
+namespace auspex::test::run_test {
 
 namespace {
 
@@ -430,4 +430,4 @@ TEST(CliRun, AUselessCacheFolderCostsSpeedOnly) {
     }
 }
 
-} // namespace auspex::test
+} // namespace auspex::test::run_test

@@ -3,7 +3,7 @@
 
 #include "apps/cli/common/engine/self_draft.h"
 
-namespace auspex::test {
+namespace auspex::test::self_draft_test {
 
 namespace {
 
@@ -88,4 +88,4 @@ TEST(CliSelfDraft, BenchMeasuresIt) {
     EXPECT_FALSE(shape["results"].empty());
 }
 
-} // namespace auspex::test
+} // namespace auspex::test::self_draft_test

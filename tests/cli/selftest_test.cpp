@@ -8,7 +8,7 @@
 #include <cmath>
 #include <random>
 
-namespace auspex::test {
+namespace auspex::test::selftest_test {
 
 TEST(CliSelftest, ChiSquareIsTheReferences) {
     for (const double degrees : {1.0, 2.0, 5.0, 30.0, 342.0, 2000.0})
@@ -201,4 +201,4 @@ TEST(CliSelftest, SaysWhatIsWrongBeforeItChecksAnything) {
     expect_error({"selftest", "--seconds-for-draws=-1"}, kUsage, "--seconds-for-draws");
 }
 
-} // namespace auspex::test
+} // namespace auspex::test::selftest_test

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-namespace auspex::test {
+namespace auspex::test::speculation_flags_test {
 
 namespace {
 
@@ -225,4 +225,4 @@ TEST(CliSampling, ChatTakesThemToo) {
     EXPECT_EQ(chat("/set lenience 0.5\n/set acceptance coupled\n", {}).exit_code, kUsage);
 }
 
-} // namespace auspex::test
+} // namespace auspex::test::speculation_flags_test

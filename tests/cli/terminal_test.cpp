@@ -1,7 +1,7 @@
 // What a terminal sees, and that nothing else sees it.
 #include "cli/cli_process.h"
 
-namespace auspex::test {
+namespace auspex::test::terminal_test {
 
 namespace {
 
@@ -67,4 +67,4 @@ TEST(CliTerminal, JsonIsNeverColoured) {
     EXPECT_EQ(result.err, "");
 }
 
-} // namespace auspex::test
+} // namespace auspex::test::terminal_test

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <sys/stat.h>
 
-namespace auspex::test {
+namespace auspex::test::text_tools_test {
 
 namespace {
 
@@ -286,4 +286,4 @@ TEST(CliQuantize, Refusals) {
     EXPECT_TRUE(std::filesystem::is_empty(folder.path())) << "a refusal leaves no file behind";
 }
 
-} // namespace auspex::test
+} // namespace auspex::test::text_tools_test

@@ -8,7 +8,7 @@
 #include <map>
 #include <set>
 
-namespace auspex::test {
+namespace auspex::test::trace_test {
 
 namespace {
 
@@ -152,4 +152,4 @@ TEST(CliTrace, NeedsAFile) {
     expect_error({"run", "--trace", folder.file("none/trace.json")}, kFile, "none/trace.json");
 }
 
-} // namespace auspex::test
+} // namespace auspex::test::trace_test

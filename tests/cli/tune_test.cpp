@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <unistd.h>
 
-namespace auspex::test {
+namespace auspex::test::tune_test {
 
 namespace {
 
@@ -46,4 +46,4 @@ TEST(CliTune, SaysWhatIsWrong) {
     expect_error({"tune", "--temp", "1"}, kUsage, "--temp");
 }
 
-} // namespace auspex::test
+} // namespace auspex::test::tune_test

@@ -3,7 +3,7 @@
 #include "cli/cli_process.h"
 #include "model/bpe_folder.h"
 
-namespace auspex::test {
+namespace auspex::test::vocabularies_test {
 
 class CliVocabularies : public ::testing::Test {
   protected:
@@ -45,4 +45,4 @@ TEST_F(CliVocabularies, SelftestLooksAtThem) {
     EXPECT_EQ(last["measured"]["different"].get<double>(), 0.0);
 }
 
-} // namespace auspex::test
+} // namespace auspex::test::vocabularies_test

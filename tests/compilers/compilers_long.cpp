@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 #include <set>
 
-namespace auspex::test {
+namespace auspex::test::compilers_long {
 namespace {
 
 // A kernel that may have registers or arrays in memory.
@@ -89,4 +89,4 @@ TEST_P(CompilersLong, sizes_that_do_not_fit_are_seen) {
 INSTANTIATE_TEST_SUITE_P(devices, CompilersLong, testing::ValuesIn(families_here()), [](const auto& one) { return std::string(one.param.name); });
 
 } // namespace
-} // namespace auspex::test
+} // namespace auspex::test::compilers_long

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <gtest/gtest.h>
 
-namespace auspex::test {
+namespace auspex::test::compilers_test {
 namespace {
 
 class Compilers : public testing::TestWithParam<Family> {
@@ -40,4 +40,4 @@ TEST_P(Compilers, sizes_that_do_not_fit_are_seen) {
 INSTANTIATE_TEST_SUITE_P(radv, Compilers, testing::ValuesIn(radv_families()), [](const auto& one) { return std::string(one.param.name); });
 
 } // namespace
-} // namespace auspex::test
+} // namespace auspex::test::compilers_test

@@ -5,7 +5,7 @@
 #include "session/engine_fixture.h"
 #include "vk_injector.h"
 
-namespace auspex {
+namespace auspex::device_test {
 namespace {
 
 using test::VkInjector;
@@ -325,4 +325,4 @@ TEST_F(AdoptTest, MissingEntryPointsAreNamed) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::device_test

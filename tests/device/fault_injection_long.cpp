@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-namespace auspex::test {
+namespace auspex::test::fault_injection_long {
 namespace {
 
 void every_call(Pace pace, const std::string& cache_folder = "") {
@@ -41,4 +41,4 @@ TEST(FaultInjectionLong, EveryCallWithAPipelineCache) {
 }
 
 } // namespace
-} // namespace auspex::test
+} // namespace auspex::test::fault_injection_long

@@ -4,7 +4,7 @@
 
 #include <set>
 
-namespace auspex::test {
+namespace auspex::test::fault_injection_test {
 namespace {
 
 TEST(FaultInjection, NothingLeaksWithoutFaults) {
@@ -45,4 +45,4 @@ TEST(FaultInjection, SampledCallsFail) {
 }
 
 } // namespace
-} // namespace auspex::test
+} // namespace auspex::test::fault_injection_test

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace auspex {
+namespace auspex::memory_test {
 namespace {
 
 // A device of its own, whose allocations are written down and whose limits may be lowered.
@@ -112,4 +112,4 @@ TEST_F(MemoryTest, NoBytesAndLostDevicesAreRefused) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::memory_test

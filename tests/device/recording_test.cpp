@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace auspex {
+namespace auspex::recording_test {
 namespace {
 
 class RecordingTest : public GpuTest {
@@ -286,4 +286,4 @@ TEST_F(RecordingTest, LoweredLimitsAreKept) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::recording_test

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace auspex::test {
+namespace auspex::test::vk_injector_test {
 namespace {
 
 TEST(VkInjector, CountsCallsAndObjects) {
@@ -51,4 +51,4 @@ TEST(VkInjector, FailsTheCallThatIsAsked) {
 }
 
 } // namespace
-} // namespace auspex::test
+} // namespace auspex::test::vk_injector_test

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <limits>
 
-namespace auspex {
+namespace auspex::gguf_test {
 namespace {
 
 using namespace test;
@@ -452,4 +452,4 @@ TEST(GgufFlaws, random_damage) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::gguf_test

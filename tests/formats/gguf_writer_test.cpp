@@ -13,7 +13,7 @@
 #define AUSPEX_CAN_LIMIT_FILES 1
 #endif
 
-namespace auspex {
+namespace auspex::gguf_writer_test {
 namespace {
 
 using namespace test;
@@ -303,4 +303,4 @@ TEST(GgufWriter, a_full_disk_is_an_error_that_leaves_nothing) {
 #endif
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::gguf_writer_test

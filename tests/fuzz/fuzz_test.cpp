@@ -9,7 +9,7 @@
 #include <ctime>
 #include <functional>
 
-namespace auspex::test {
+namespace auspex::test::fuzz_test {
 namespace {
 
 // Processor time of this process, which has one thread.
@@ -240,4 +240,4 @@ TEST(FuzzLimits, broken_ones_are_seen) {
 }
 
 } // namespace
-} // namespace auspex::test
+} // namespace auspex::test::fuzz_test

@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace auspex::test {
+namespace auspex::test::connections_test {
 namespace {
 
 using http::BindError;
@@ -474,4 +474,4 @@ TEST(HttpFailures, BecomeAnAnswer) {
 }
 
 } // namespace
-} // namespace auspex::test
+} // namespace auspex::test::connections_test

@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-namespace auspex::test {
+namespace auspex::test::http_long {
 namespace {
 
 TEST(HttpLong, DamagedRequests) {
@@ -15,4 +15,4 @@ TEST(HttpLong, DamagedRequests) {
 }
 
 } // namespace
-} // namespace auspex::test
+} // namespace auspex::test::http_long

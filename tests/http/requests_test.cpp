@@ -4,7 +4,7 @@
 #include "server/http/request_reader.h"
 #include "server/http/response_text.h"
 
-namespace auspex::test {
+namespace auspex::test::requests_test {
 namespace {
 
 using http::Exchange;
@@ -387,4 +387,4 @@ TEST(HttpResponses, Dates) {
 }
 
 } // namespace
-} // namespace auspex::test
+} // namespace auspex::test::requests_test

@@ -2,7 +2,7 @@
 #include "http_peers.h"
 #include "mutations.h"
 
-namespace auspex::test {
+namespace auspex::test::robustness_test {
 namespace {
 
 TEST(HttpRobustness, DamagedRequestsMeanTheSameHoweverTheyAreCut) {
@@ -55,4 +55,4 @@ TEST(HttpRobustness, AServerSurvivesThem) {
 }
 
 } // namespace
-} // namespace auspex::test
+} // namespace auspex::test::robustness_test

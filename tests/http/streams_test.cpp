@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 
-namespace auspex::test {
+namespace auspex::test::streams_test {
 namespace {
 
 using http::Exchange;
@@ -235,4 +235,4 @@ TEST(HttpMemory, IdleConnectionsHoldNone) {
 }
 
 } // namespace
-} // namespace auspex::test
+} // namespace auspex::test::streams_test

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace auspex {
+namespace auspex::accept_test {
 namespace {
 
 constexpr uint32_t kVocab = 50, kDraftLen = 4, kHistory = 64;
@@ -203,4 +203,4 @@ TEST_F(Accept, the_first_reason_to_stop_counts) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::accept_test

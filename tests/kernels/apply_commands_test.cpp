@@ -3,7 +3,7 @@
 #include "kernels/apply_commands.h"
 #include "shared/slot_state.h"
 
-namespace auspex {
+namespace auspex::apply_commands_test {
 namespace {
 
 class ApplyCommands : public GpuTest {
@@ -61,4 +61,4 @@ TEST_F(ApplyCommands, know_the_layout_of_a_slot) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::apply_commands_test

@@ -2,7 +2,7 @@
 // must not look, and bitwise the same in any company.
 #include "kernels/attention_fixture.h"
 
-namespace auspex {
+namespace auspex::attention_test {
 namespace {
 
 class Attention : public AttentionTest, public ::testing::WithParamInterface<HeadCase> {};
@@ -202,4 +202,4 @@ TEST_F(AttentionBits, are_those_of_a_chain_for_every_path_of_a_tree) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::attention_test

@@ -4,7 +4,7 @@
 #include "shared/slot_state.h"
 #include "shared/vocab_args.h"
 
-namespace auspex {
+namespace auspex::best_tokens_test {
 namespace {
 
 constexpr uint32_t kVocab = 1235, kCols = 352, kShard = 500; // an odd vocabulary in shards
@@ -150,4 +150,4 @@ TEST_F(BestTokensTest, of_a_row_without_numbers_is_the_first_token) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::best_tokens_test

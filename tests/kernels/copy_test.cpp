@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-namespace auspex {
+namespace auspex::copy_test {
 namespace {
 
 using Copy = GpuTest;
@@ -22,4 +22,4 @@ TEST_F(Copy, copies_every_vector_and_nothing_behind) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::copy_test

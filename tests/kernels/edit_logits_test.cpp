@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-namespace auspex {
+namespace auspex::edit_logits_test {
 namespace {
 
 constexpr uint32_t kStride = 300;
@@ -189,4 +189,4 @@ TEST_F(EditLogitsBits, do_not_depend_on_company) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::edit_logits_test

@@ -2,7 +2,7 @@
 #include "kernels/embed.h"
 #include "kernels/linear.h"
 
-namespace auspex {
+namespace auspex::embed_test {
 namespace {
 
 struct Case {
@@ -67,4 +67,4 @@ TEST_P(EmbedQuantized, decodes_the_row_of_the_token_bit_by_bit) {
 INSTANTIATE_TEST_SUITE_P(, EmbedQuantized, ::testing::ValuesIn(kQuantCases), quant_case_name);
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::embed_test

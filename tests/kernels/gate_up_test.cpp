@@ -5,7 +5,7 @@
 #include "kernels/prenorm.h"
 #include "kernels/swiglu.h"
 
-namespace auspex {
+namespace auspex::gate_up_test {
 namespace {
 
 class GateUp : public LinearTest, public ::testing::WithParamInterface<Variant> {
@@ -57,4 +57,4 @@ INSTANTIATE_TEST_SUITE_P(, GateUp, ::testing::Values(Variant::native, Variant::s
                          [](const auto& i) { return variant_name(i.param); });
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::gate_up_test

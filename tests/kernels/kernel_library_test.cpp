@@ -3,7 +3,7 @@
 #include "kernels/rmsnorm.h"
 #include "kernels/swiglu.h"
 
-namespace auspex {
+namespace auspex::kernel_library_test {
 namespace {
 
 class KernelLibraryTest : public GpuTest {
@@ -93,4 +93,4 @@ TEST_F(KernelLibraryTest, names_what_it_could_not_build) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::kernel_library_test

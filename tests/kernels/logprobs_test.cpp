@@ -12,7 +12,7 @@
 #include <cmath>
 #include <utility>
 
-namespace auspex {
+namespace auspex::logprobs_test {
 namespace {
 
 constexpr uint32_t kStride = 90; // tokens of a slot's history
@@ -262,4 +262,4 @@ TEST_F(LogprobBits, planted_faults_are_found_out) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::logprobs_test

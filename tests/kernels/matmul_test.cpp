@@ -1,7 +1,7 @@
 // The prompt kernels: right in every format and size, and bitwise indifferent to how a prompt is cut into chunks.
 #include "kernels/linear.h"
 
-namespace auspex {
+namespace auspex::matmul_test {
 namespace {
 
 struct Case {
@@ -143,4 +143,4 @@ INSTANTIATE_TEST_SUITE_P(, MatmulQuantized, ::testing::Combine(::testing::Values
                          });
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::matmul_test

@@ -1,7 +1,7 @@
 // The row family: right in every format and size, and bitwise indifferent to how many rows share the pass.
 #include "kernels/linear.h"
 
-namespace auspex {
+namespace auspex::matvec_test {
 namespace {
 
 struct Case {
@@ -297,4 +297,4 @@ TEST_P(MatvecQuantized, has_the_same_bits_in_any_company) {
 INSTANTIATE_TEST_SUITE_P(, MatvecQuantized, ::testing::ValuesIn(kQuantCases), quant_case_name);
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::matvec_test

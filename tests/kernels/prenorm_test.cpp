@@ -3,7 +3,7 @@
 #include "kernels/prenorm.h"
 #include "kernels/linear.h"
 
-namespace auspex {
+namespace auspex::prenorm_test {
 namespace {
 
 class Prenorm : public LinearTest, public ::testing::WithParamInterface<Variant> {
@@ -93,4 +93,4 @@ TEST_F(PrenormBits, do_not_depend_on_how_lanes_exchange_or_fetch) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::prenorm_test

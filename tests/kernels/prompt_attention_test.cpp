@@ -2,7 +2,7 @@
 // chunks and company.
 #include "kernels/attention_fixture.h"
 
-namespace auspex {
+namespace auspex::prompt_attention_test {
 namespace {
 
 class PromptAttention : public AttentionTest, public ::testing::WithParamInterface<HeadCase> {
@@ -127,4 +127,4 @@ TEST_F(PromptAttentionShapes, of_fewer_queries_are_as_right) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::prompt_attention_test

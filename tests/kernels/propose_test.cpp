@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace auspex {
+namespace auspex::propose_test {
 namespace {
 
 using Tokens = std::vector<uint32_t>;
@@ -257,4 +257,4 @@ TEST_F(Propose, only_live_slots_that_search_are_touched) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::propose_test

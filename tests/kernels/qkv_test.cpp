@@ -6,7 +6,7 @@
 
 #include "kernels/cache_fixture.h"
 
-namespace auspex {
+namespace auspex::qkv_test {
 namespace {
 
 class Qkv : public CacheTest, public ::testing::WithParamInterface<HeadCase> {
@@ -87,4 +87,4 @@ const std::vector<HeadCase> kCases = {{1, 3, 32, DType::f16}, {3, 2, 32, DType::
 INSTANTIATE_TEST_SUITE_P(, Qkv, ::testing::ValuesIn(kCases), [](const auto& i) { return head_case_name(i.param); });
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::qkv_test

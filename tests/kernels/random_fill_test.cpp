@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-namespace auspex {
+namespace auspex::random_fill_test {
 namespace {
 
 struct Case {
@@ -109,4 +109,4 @@ INSTANTIATE_TEST_SUITE_P(, RandomFill,
                          [](const auto& at) { return std::string(dtype_name(at.param.dtype)); });
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::random_fill_test

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace auspex {
+namespace auspex::rmsnorm_test {
 namespace {
 
 constexpr float kEps = 1e-5f;
@@ -96,4 +96,4 @@ TEST_F(RmsnormBits, do_not_depend_on_how_lanes_exchange) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::rmsnorm_test

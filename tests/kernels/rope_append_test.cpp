@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-namespace auspex {
+namespace auspex::rope_append_test {
 namespace {
 
 constexpr double kTheta = 10000.0;
@@ -209,4 +209,4 @@ INSTANTIATE_TEST_SUITE_P(q8, RopeAppend, kQ8Cases, [](const auto& i) { return he
 INSTANTIATE_TEST_SUITE_P(, RopeAppendQ8, kQ8Cases, [](const auto& i) { return head_case_name(i.param); });
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::rope_append_test

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace auspex {
+namespace auspex::rows_test {
 namespace {
 
 constexpr uint32_t kStride = 400; // history tokens per slot
@@ -284,4 +284,4 @@ TEST_F(ReplayRows, of_padding_alone_cost_nothing) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::rows_test

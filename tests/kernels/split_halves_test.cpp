@@ -7,7 +7,7 @@
 #include <bit>
 #include <cmath>
 
-namespace auspex {
+namespace auspex::split_halves_test {
 namespace {
 
 class SplitHalves : public GpuTest {
@@ -81,4 +81,4 @@ TEST_F(SplitHalves, of_nothing_are_nothing_and_of_no_number_no_number) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::split_halves_test

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace auspex {
+namespace auspex::swiglu_test {
 namespace {
 
 class Swiglu : public GpuTest {};
@@ -38,4 +38,4 @@ TEST_F(Swiglu, agrees_with_the_reference) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::swiglu_test

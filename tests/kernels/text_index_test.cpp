@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-namespace auspex {
+namespace auspex::text_index_test {
 namespace {
 
 using Tokens = std::vector<uint32_t>;
@@ -305,4 +305,4 @@ TEST_F(TextIndex, texts_are_cut_continued_and_copied) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::text_index_test

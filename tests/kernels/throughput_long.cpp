@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 
-namespace auspex {
+namespace auspex::throughput_long {
 namespace {
 
 class Throughput : public LinearTest {
@@ -76,4 +76,4 @@ TEST_F(Throughput, of_prompts) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::throughput_long

@@ -4,7 +4,7 @@
 #include "kernels/linear.h"
 #include "kernels/random_fill.h"
 
-namespace auspex {
+namespace auspex::tiles_test {
 namespace {
 
 constexpr uint32_t kOut = 96, kCols = 192, kShard = 64; // three tiles of steps; a whole shard and half of one
@@ -81,4 +81,4 @@ TEST_F(Tiles, of_random_weights_hold_the_rows_of_the_same_seed) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::tiles_test

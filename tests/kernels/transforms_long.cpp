@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <numeric>
 
-namespace auspex {
+namespace auspex::transforms_long {
 namespace {
 
 class TransformTimes : public GpuTest {
@@ -111,4 +111,4 @@ TEST_F(TransformTimes, of_every_stage) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::transforms_long

@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-namespace auspex {
+namespace auspex::truncate_test {
 namespace {
 
 struct Setting {
@@ -223,4 +223,4 @@ TEST_F(TruncateBits, rows_of_rounds) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::truncate_test

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <gtest/gtest.h>
 
-namespace auspex {
+namespace auspex::tuning_test {
 namespace {
 
 DeviceCaps desktop_gpu() {
@@ -191,4 +191,4 @@ TEST(Tuning, names_what_timing_chooses) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::tuning_test

@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-namespace auspex {
+namespace auspex::vocab_test {
 namespace {
 
 // Slots with one temperature each, and entries that name them.
@@ -211,4 +211,4 @@ TEST_F(VocabBits, drafts_reach_the_rows_that_wait_for_them) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::vocab_test

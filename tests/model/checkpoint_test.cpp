@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-namespace auspex {
+namespace auspex::checkpoint_test {
 namespace {
 
 using namespace test;
@@ -162,4 +162,4 @@ TEST(Checkpoint, survives_random_damage_to_both_files) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::checkpoint_test

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-namespace auspex {
+namespace auspex::config_test {
 namespace {
 
 using namespace test;
@@ -353,4 +353,4 @@ TEST(LlamaConfig, survives_random_damage) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::config_test

@@ -1,7 +1,7 @@
 // The seeded model of 8300 positions, where llama3 scaling is at work, against transformers.
 #include "model/format_goldens.h"
 
-namespace auspex {
+namespace auspex::format_goldens_long {
 namespace {
 
 using namespace test;
@@ -17,4 +17,4 @@ TEST(FormatGoldensLong, logits_beyond_position_8192_are_those_of_transformers) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::format_goldens_long

@@ -3,7 +3,7 @@
 // format_goldens_long.cpp.
 #include "model/format_goldens.h"
 
-namespace auspex {
+namespace auspex::format_goldens_test {
 namespace {
 
 using namespace test;
@@ -34,4 +34,4 @@ TEST(FormatGoldens, logits_are_those_of_transformers) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::format_goldens_test

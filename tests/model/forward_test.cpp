@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-namespace auspex {
+namespace auspex::forward_test {
 namespace {
 
 using namespace test;
@@ -202,4 +202,4 @@ TEST_P(Forward, a_prompt_in_any_chunks_leaves_the_same_cache) {
 INSTANTIATE_TEST_SUITE_P(shape, Forward, ::testing::ValuesIn(forward_cases()), [](const auto& at) { return at.param.name; });
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::forward_test

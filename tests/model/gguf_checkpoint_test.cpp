@@ -5,7 +5,7 @@
 #include <cmath>
 #include <functional>
 
-namespace auspex {
+namespace auspex::gguf_checkpoint_test {
 namespace {
 
 using namespace test;
@@ -516,4 +516,4 @@ TEST(GgufCheckpoint, survives_random_damage_and_cuts) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::gguf_checkpoint_test

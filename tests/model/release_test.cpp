@@ -3,7 +3,7 @@
 #include "base/resident_memory.h"
 #include "model/model_files.h"
 
-namespace auspex {
+namespace auspex::release_test {
 namespace {
 
 using namespace test;
@@ -53,5 +53,5 @@ TEST_F(Release, converted_while_it_is_read) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::release_test
 #endif

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <gtest/gtest.h>
 
-namespace auspex {
+namespace auspex::rope_test {
 namespace {
 
 LlamaConfig with_theta(uint32_t head_dim, float theta) {
@@ -82,4 +82,4 @@ TEST(Rope, divisors_of_a_file_are_used_one_by_one) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::rope_test

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <limits>
 
-namespace auspex {
+namespace auspex::safetensors_test {
 namespace {
 
 using namespace test;
@@ -227,4 +227,4 @@ TEST(Safetensors, survives_random_damage) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::safetensors_test

@@ -1,7 +1,7 @@
 // Safetensors in shards: the same tensors as from one file, and an index that lies.
 #include "model/model_files.h"
 
-namespace auspex {
+namespace auspex::sharded_test {
 namespace {
 
 using namespace test;
@@ -215,4 +215,4 @@ TEST(OpenCheckpoint, names_the_gguf_file_that_lies_in_a_folder) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::sharded_test

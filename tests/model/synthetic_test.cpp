@@ -7,7 +7,7 @@
 #include <cstring>
 #include <limits>
 
-namespace auspex {
+namespace auspex::synthetic_test {
 namespace {
 
 using namespace test;
@@ -196,4 +196,4 @@ TEST(Synthetic, refuses_impossible_models) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::synthetic_test

@@ -12,7 +12,7 @@
 
 #include <cmath>
 
-namespace auspex {
+namespace auspex::tree_test {
 namespace {
 
 using namespace test;
@@ -213,4 +213,4 @@ TEST_P(Tree, a_chain_given_as_parents_is_the_chain_of_a_round) {
 INSTANTIATE_TEST_SUITE_P(, Tree, ::testing::Values(DType::f32, DType::f16), [](const auto& at) { return std::string(dtype_name(at.param)); });
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::tree_test

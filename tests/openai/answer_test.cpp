@@ -7,7 +7,7 @@
 
 #include <set>
 
-namespace auspex::openai {
+namespace auspex::openai::answer_test {
 namespace {
 
 std::vector<std::string> keys_of(const Json& object) {
@@ -218,4 +218,4 @@ TEST(OpenAiBatchLine, CustomIdsOfLinesThatAreBroken) {
 }
 
 } // namespace
-} // namespace auspex::openai
+} // namespace auspex::openai::answer_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace auspex::openai {
+namespace auspex::openai::chunks_test {
 namespace {
 
 // The chunks of some events; "[DONE]" is a string.
@@ -174,4 +174,4 @@ TEST(OpenAiChunks, ErrorsAndComments) {
 }
 
 } // namespace
-} // namespace auspex::openai
+} // namespace auspex::openai::chunks_test

@@ -7,7 +7,7 @@
 
 #include <limits>
 
-namespace auspex::openai {
+namespace auspex::openai::logprobs_test {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -141,4 +141,4 @@ TEST(OpenAiLogprobs, AnswersHaveThemWhereTheyWereAskedFor) {
 }
 
 } // namespace
-} // namespace auspex::openai
+} // namespace auspex::openai::logprobs_test

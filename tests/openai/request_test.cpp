@@ -7,7 +7,7 @@
 
 #include <limits>
 
-namespace auspex::openai {
+namespace auspex::openai::request_test {
 namespace {
 
 constexpr Limits kLimits = {
@@ -470,4 +470,4 @@ TEST(OpenAiJson, ValuesInMessagesAreShort) {
 }
 
 } // namespace
-} // namespace auspex::openai
+} // namespace auspex::openai::request_test

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest-spi.h>
 
-namespace auspex::test {
+namespace auspex::test::profiles_test {
 namespace {
 
 TEST(ModuleSizes, constants_decide) {
@@ -118,4 +118,4 @@ TEST(DeviceProfiles, rounds_of_every_size_stay_within) {
 }
 
 } // namespace
-} // namespace auspex::test
+} // namespace auspex::test::profiles_test

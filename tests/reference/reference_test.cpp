@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 #include <numeric>
 
-namespace auspex::reference {
+namespace auspex::reference::reference_test {
 namespace {
 
 // Random123's kat_vectors.
@@ -197,4 +197,4 @@ TEST(Llama, a_half_cache_changes_little_but_something) {
 }
 
 } // namespace
-} // namespace auspex::reference
+} // namespace auspex::reference::reference_test

@@ -7,7 +7,7 @@
 
 #include <map>
 
-namespace auspex {
+namespace auspex::round_test {
 namespace {
 
 using namespace test;
@@ -236,4 +236,4 @@ TEST_F(RoundByHand, used_and_sliced_recordings_give_the_bits_of_fresh_ones) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::round_test

@@ -1,7 +1,7 @@
 // Answers, whole and piece by piece, in every form, and the errors before and after the head of a stream.
 #include "server_peers.h"
 
-namespace auspex::test {
+namespace auspex::test::answers_test {
 namespace {
 
 class ServerAnswers : public testing::Test {
@@ -241,4 +241,4 @@ TEST_F(ServerAnswers, FailureOfOneIsNotTheOthers) {
 }
 
 } // namespace
-} // namespace auspex::test
+} // namespace auspex::test::answers_test

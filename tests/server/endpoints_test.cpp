@@ -3,7 +3,7 @@
 
 #include <set>
 
-namespace auspex::test {
+namespace auspex::test::endpoints_test {
 namespace {
 
 struct Path {
@@ -320,4 +320,4 @@ TEST(ServerUnix, ASocketAsksForNoHost) {
 }
 
 } // namespace
-} // namespace auspex::test
+} // namespace auspex::test::endpoints_test

@@ -3,7 +3,7 @@
 
 #include <random>
 
-namespace auspex::test {
+namespace auspex::test::fields_test {
 namespace {
 
 enum class Where { all, openai, chat, completions, llama };
@@ -218,4 +218,4 @@ TEST(ServerFields, PutTogetherByChance) {
 }
 
 } // namespace
-} // namespace auspex::test
+} // namespace auspex::test::fields_test

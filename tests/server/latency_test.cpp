@@ -5,7 +5,7 @@
 #include <fstream>
 #include <malloc.h>
 
-namespace auspex::test {
+namespace auspex::test::latency_test {
 namespace {
 
 double resident_mib() {
@@ -67,4 +67,4 @@ TEST(ServerLatency, MemoryOfConnections) {
 }
 
 } // namespace
-} // namespace auspex::test
+} // namespace auspex::test::latency_test

@@ -1,7 +1,7 @@
 // What happens to answers whose clients leave or do not read, when there are too many, and when the server or its engine ends. stuck_test: when the engine hangs.
 #include "server_peers.h"
 
-namespace auspex::test {
+namespace auspex::test::life_test {
 namespace {
 
 const std::string kForever = completion(R"("stream":true,"max_tokens":4000)");
@@ -355,4 +355,4 @@ TEST(ServerLost, WhatNobodyExpectsIsAnswered) {
 }
 
 } // namespace
-} // namespace auspex::test
+} // namespace auspex::test::life_test

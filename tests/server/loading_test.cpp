@@ -1,7 +1,7 @@
 // What is answered while models are loaded, and what becomes of a server whose models cannot be.
 #include "server/server_peers.h"
 
-namespace auspex::test {
+namespace auspex::test::loading_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -116,4 +116,4 @@ TEST(ServerLoading, CanBeTheEnd) {
 }
 
 } // namespace
-} // namespace auspex::test
+} // namespace auspex::test::loading_test

@@ -1,7 +1,7 @@
 // Long texts take seconds to become tokens: nobody else waits for that.
 #include "server/server_peers.h"
 
-namespace auspex::test {
+namespace auspex::test::long_texts_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -98,4 +98,4 @@ TEST(ServerLongTexts, TheServerEndsMeanwhile) {
 }
 
 } // namespace
-} // namespace auspex::test
+} // namespace auspex::test::long_texts_test

@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-namespace auspex::test {
+namespace auspex::test::metrics_test {
 namespace {
 
 struct Sample {
@@ -207,4 +207,4 @@ TEST(ServerMetrics, EveryRequestHasWaited) {
 }
 
 } // namespace
-} // namespace auspex::test
+} // namespace auspex::test::metrics_test

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace auspex::test {
+namespace auspex::test::program_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -292,4 +292,4 @@ TEST(ServeStart, WrongFlagsAndTakenPorts) {
 }
 
 } // namespace
-} // namespace auspex::test
+} // namespace auspex::test::program_test

@@ -5,7 +5,7 @@
 #include <malloc.h>
 #include <random>
 
-namespace auspex::test {
+namespace auspex::test::server_long {
 namespace {
 
 // Clients that leave at any moment: queued, at the first event, in the middle, at the end.
@@ -64,4 +64,4 @@ TEST(ServerCampaign, TenThousandLeaveNoMemoryBehind) {
 }
 
 } // namespace
-} // namespace auspex::test
+} // namespace auspex::test::server_long

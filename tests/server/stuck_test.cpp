@@ -5,7 +5,7 @@
 #include <fstream>
 #include <sys/ptrace.h>
 
-namespace auspex::test {
+namespace auspex::test::stuck_test {
 namespace {
 
 const std::string kForever = completion(R"("stream":true,"max_tokens":4000)");
@@ -202,4 +202,4 @@ TEST(ServerStuck, TheProgramEndsBesideADeviceThatHangs) {
 }
 
 } // namespace
-} // namespace auspex::test
+} // namespace auspex::test::stuck_test

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <random>
 
-namespace auspex {
+namespace auspex::acceptance_estimator_test {
 namespace {
 
 TEST(SpeculationEstimator, FullAcceptanceIsALowerBound) {
@@ -70,4 +70,4 @@ TEST(SpeculationEstimator, AdaptsInAFewRoundsAndKeepsClassesApart) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::acceptance_estimator_test

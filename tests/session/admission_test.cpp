@@ -3,7 +3,7 @@
 
 #include <map>
 
-namespace auspex {
+namespace auspex::admission_test {
 namespace {
 
 using namespace test;
@@ -192,4 +192,4 @@ TEST(Admission, a_pool_below_one_context_is_refused) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::admission_test

@@ -3,7 +3,7 @@
 #include "session/gpu_contents.h"
 #include "session/prompts.h"
 
-namespace auspex {
+namespace auspex::append_test {
 namespace {
 
 using namespace test;
@@ -430,4 +430,4 @@ TEST(Append, a_round_of_before_is_read_after_a_new_one) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::append_test

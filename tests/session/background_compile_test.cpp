@@ -6,7 +6,7 @@
 #include <random>
 #include <thread>
 
-namespace auspex {
+namespace auspex::background_compile_test {
 namespace {
 
 using namespace test;
@@ -217,4 +217,4 @@ TEST(BackgroundCompile, two_engines_on_two_threads) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::background_compile_test

@@ -3,7 +3,7 @@
 #include "session/gpu_contents.h"
 #include "session/engine_fixture.h"
 
-namespace auspex {
+namespace auspex::cache_test {
 namespace {
 
 using namespace test;
@@ -226,4 +226,4 @@ TEST_P(Company, a_slots_text_is_the_same_alone) {
 INSTANTIATE_TEST_SUITE_P(slots, Company, ::testing::Values(8u, 64u));
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::cache_test

@@ -2,7 +2,7 @@
 #include "session/prompts.h"
 #include "session/sampling_rig.h"
 
-namespace auspex {
+namespace auspex::campaign_long {
 namespace {
 
 using namespace test;
@@ -38,4 +38,4 @@ TEST(Campaign, completions_have_the_targets_distribution) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::campaign_long

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace auspex {
+namespace auspex::combinations_long {
 namespace {
 
 using namespace test;
@@ -73,4 +73,4 @@ TEST_P(Combinations, are_lossless) {
 INSTANTIATE_TEST_SUITE_P(, Combinations, ::testing::ValuesIn(combinations()), [](const auto& at) { return at.param.name; });
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::combinations_long

@@ -4,7 +4,7 @@
 #include "session/engine_fixture.h"
 #include "session/gpu_contents.h"
 
-namespace auspex {
+namespace auspex::devices_test {
 namespace {
 
 using namespace test;
@@ -178,4 +178,4 @@ TEST_P(Lanes, greedy_text_is_plain_text) {
 INSTANTIATE_TEST_SUITE_P(lanes, Lanes, ::testing::Values(16u, 32u));
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::devices_test

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <thread>
 
-namespace auspex {
+namespace auspex::draft_context_test {
 namespace {
 
 using namespace test;
@@ -213,4 +213,4 @@ TEST(DraftContext, forks_and_appends_cross_it) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::draft_context_test

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <thread>
 
-namespace auspex {
+namespace auspex::drafters_test {
 namespace {
 
 using namespace test;
@@ -323,4 +323,4 @@ TEST(BundledDraftersAlone, most_drafts_are_accepted_where_text_repeats) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::drafters_test

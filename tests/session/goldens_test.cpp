@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace auspex {
+namespace auspex::goldens_test {
 namespace {
 
 using namespace test;
@@ -131,4 +131,4 @@ TEST(CacheTypes, keep_the_logits_close) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::goldens_test

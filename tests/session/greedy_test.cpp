@@ -1,7 +1,7 @@
 // Greedy text with speculation is greedy text without it, token for token, on the bundled pair.
 #include "session/prompts.h"
 
-namespace auspex {
+namespace auspex::greedy_test {
 namespace {
 
 using namespace test;
@@ -94,4 +94,4 @@ TEST(BundledGreedyQ8, speculative_text_is_plain_text) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::greedy_test

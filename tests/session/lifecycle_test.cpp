@@ -2,7 +2,7 @@
 #include "session/gpu_contents.h"
 #include "session/prompts.h"
 
-namespace auspex {
+namespace auspex::lifecycle_test {
 namespace {
 
 using namespace test;
@@ -263,4 +263,4 @@ TEST(Lifecycle, draft_len_changes_change_no_greedy_token) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::lifecycle_test

@@ -12,7 +12,7 @@
 #include <optional>
 #include <set>
 
-namespace auspex {
+namespace auspex::logprobs_test {
 namespace {
 
 using namespace test;
@@ -388,4 +388,4 @@ TEST(Logprobs, that_cannot_be_had_are_refused) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::logprobs_test

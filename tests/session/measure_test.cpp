@@ -5,7 +5,7 @@
 #include <cmath>
 #include <set>
 
-namespace auspex {
+namespace auspex::measure_test {
 namespace {
 
 using namespace test;
@@ -268,4 +268,4 @@ TEST(MadeOnDevice, refusals) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::measure_test

@@ -9,7 +9,7 @@
 
 #include <filesystem>
 
-namespace auspex {
+namespace auspex::models_test {
 namespace {
 
 using namespace test;
@@ -356,4 +356,4 @@ TEST(Models, conversion_of_llama3_folders) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::models_test

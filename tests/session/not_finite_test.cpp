@@ -6,7 +6,7 @@
 #include <cmath>
 #include <filesystem>
 
-namespace auspex {
+namespace auspex::not_finite_test {
 namespace {
 
 using namespace test;
@@ -147,4 +147,4 @@ TEST(NotFinite, a_targets_text_is_the_same_whoever_drafts) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::not_finite_test

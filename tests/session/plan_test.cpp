@@ -1,7 +1,7 @@
 // Memory is planned before it is taken: the plan is what is then reserved, and what does not fit says what would.
 #include "session/engine_fixture.h"
 
-namespace auspex::test {
+namespace auspex::test::plan_test {
 namespace {
 
 constexpr uint64_t kMebi = 1u << 20;
@@ -66,4 +66,4 @@ TEST(Plan, says_which_weights_would_fit) {
 }
 
 } // namespace
-} // namespace auspex::test
+} // namespace auspex::test::plan_test

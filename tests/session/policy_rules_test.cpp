@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <map>
 
-namespace auspex {
+namespace auspex::policy_rules_test {
 namespace {
 
 Candidate round_of(bool model, uint32_t draft_len, double tokens, double ms = 1) {
@@ -260,4 +260,4 @@ TEST(Probation, AfterAGoodRunEarlierFailuresAreForgotten) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::policy_rules_test

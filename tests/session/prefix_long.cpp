@@ -1,7 +1,7 @@
 // Every cell of the prefix cache: each second prompt × alone or in company × chunks × drafts × parked at a round, or half of the cache evicted.
 #include "session/prefix_cells.h"
 
-namespace auspex {
+namespace auspex::prefix_long {
 namespace {
 
 using namespace test;
@@ -49,4 +49,4 @@ TEST(PrefixLong, every_cell_in_chunks_of_64) { check_cells(true, 64); }
 TEST(PrefixLong, every_cell_in_chunks_of_512) { check_cells(true, 512); }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::prefix_long

@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-namespace auspex {
+namespace auspex::prefix_test {
 namespace {
 
 using namespace test;
@@ -369,4 +369,4 @@ TEST(Prefix, evicted_and_parked_texts_are_cold_texts) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::prefix_test

@@ -1,7 +1,7 @@
 // What Engine::prepare compiled suffices: no step compiles anything after it, however sequences come and share their rounds.
 #include "session/engine_fixture.h"
 
-namespace auspex {
+namespace auspex::prepare_test {
 namespace {
 
 using namespace test;
@@ -130,4 +130,4 @@ TEST(Prepare, compiles_no_more_than_is_asked_for) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::prepare_test

@@ -2,7 +2,7 @@
 #include "session/completions.h"
 #include "test_shaders.h"
 
-namespace auspex {
+namespace auspex::proposed_sampling_test {
 namespace {
 
 using namespace test;
@@ -63,4 +63,4 @@ TEST(ProposedSampling, a_rejected_token_that_may_come_back_is_seen) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::proposed_sampling_test

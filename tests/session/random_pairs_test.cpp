@@ -3,7 +3,7 @@
 #include "session/engine_fixture.h"
 #include "session/gpu_contents.h"
 
-namespace auspex {
+namespace auspex::random_pairs_test {
 namespace {
 
 using namespace test;
@@ -172,4 +172,4 @@ INSTANTIATE_TEST_SUITE_P(model, Twins,
                          [](const auto& at) { return at.param.name; });
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::random_pairs_test

@@ -5,7 +5,7 @@
 
 #include <set>
 
-namespace auspex {
+namespace auspex::repeat_drafter_test {
 namespace {
 
 using namespace test;
@@ -109,4 +109,4 @@ TEST(RepeatDrafter, is_never_slower) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::repeat_drafter_test

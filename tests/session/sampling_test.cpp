@@ -3,7 +3,7 @@
 #include "session/sampling_rig.h"
 #include "test_shaders.h"
 
-namespace auspex {
+namespace auspex::sampling_test {
 namespace {
 
 using namespace test;
@@ -45,4 +45,4 @@ TEST(Sampling, planted_faults_are_seen) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::sampling_test

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace auspex {
+namespace auspex::score_test {
 namespace {
 
 using namespace test;
@@ -108,4 +108,4 @@ TEST(Score, refusals) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::score_test

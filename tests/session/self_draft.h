@@ -3,7 +3,7 @@
 
 #include "session/completions.h"
 
-namespace auspex::test {
+namespace auspex::test::self_drafts {
 
 inline constexpr uint32_t kVocab = 97;
 
@@ -52,4 +52,4 @@ inline void expect_the_targets_distribution(uint64_t n) {
     EXPECT_LT(found.accepted, found.drafted);
 }
 
-} // namespace auspex::test
+} // namespace auspex::test::self_drafts

@@ -2,10 +2,11 @@
 // completions; and the memory of models as they are downloaded.
 #include "session/self_draft.h"
 
-namespace auspex {
+namespace auspex::self_draft_long {
 namespace {
 
 using namespace test;
+using namespace test::self_drafts;
 
 struct LongCase {
     SelfDraft self;
@@ -82,4 +83,4 @@ TEST(SelfDraftLong, models_as_they_are_downloaded_take_what_was_planned) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::self_draft_long

@@ -5,10 +5,11 @@
 #include "session/self_draft.h"
 #include "test_shaders.h"
 
-namespace auspex {
+namespace auspex::self_draft_test {
 namespace {
 
 using namespace test;
+using namespace test::self_drafts;
 
 struct TextCase {
     SelfDraft self;
@@ -260,4 +261,4 @@ TEST(SelfDraft, an_engine_has_one_drafter_with_passes) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::self_draft_test

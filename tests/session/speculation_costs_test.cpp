@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace auspex {
+namespace auspex::speculation_costs_test {
 namespace {
 
 using namespace simulated;
@@ -197,4 +197,4 @@ TEST(SpeculationCosts, FollowsASlowDrift) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::speculation_costs_test

@@ -7,7 +7,7 @@
 #include <bit>
 #include <list>
 
-namespace auspex {
+namespace auspex::speculation_crowd_test {
 namespace {
 
 using namespace simulated;
@@ -176,4 +176,4 @@ TEST(SpeculationCrowd, DraftsCostTheOthersLittleAndEndWhereTheBatchFillsTheDevic
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::speculation_crowd_test

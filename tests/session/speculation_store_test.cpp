@@ -8,7 +8,7 @@
 #include <fstream>
 #include <random>
 
-namespace auspex {
+namespace auspex::speculation_store_test {
 namespace {
 
 using simulated::Bed;
@@ -157,4 +157,4 @@ TEST_F(SpeculationStoreTest, NoFolderKeepsNothing) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::speculation_store_test

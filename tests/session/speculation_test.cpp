@@ -8,7 +8,7 @@
 #include <map>
 #include <numeric>
 
-namespace auspex {
+namespace auspex::speculation_test {
 namespace {
 
 using namespace simulated;
@@ -419,4 +419,4 @@ TEST(Speculation, NeverReadsALongPromptForADraftThatIsUnknown) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::speculation_test

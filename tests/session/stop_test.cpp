@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-namespace auspex {
+namespace auspex::stop_test {
 namespace {
 
 using namespace test;
@@ -143,4 +143,4 @@ TEST(StopTextsAlone, are_checked) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::stop_test

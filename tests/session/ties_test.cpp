@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace auspex {
+namespace auspex::ties_test {
 namespace {
 
 using namespace test;
@@ -84,4 +84,4 @@ TEST_P(Ties, the_lowest_id_wins) {
 INSTANTIATE_TEST_SUITE_P(same_weights, Ties, ::testing::Bool());
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::ties_test

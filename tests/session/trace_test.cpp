@@ -6,7 +6,7 @@
 
 #include <random>
 
-namespace auspex {
+namespace auspex::trace_test {
 namespace {
 
 TEST(Trace, the_least_wait_places_turns) {
@@ -55,4 +55,4 @@ TEST(Trace, clocks_wrap_are_set_back_and_tick_slowly) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::trace_test

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-namespace auspex {
+namespace auspex::transforms_test {
 namespace {
 
 using namespace test;
@@ -242,4 +242,4 @@ TEST(TransformedSamplingFaults, planted_faults_are_seen) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::transforms_test

@@ -10,7 +10,7 @@
 #include <map>
 #include <random>
 
-namespace auspex {
+namespace auspex::turn_order_test {
 namespace {
 
 struct Request {
@@ -171,4 +171,4 @@ TEST(PredictedWait, is_the_time_until_enough_others_have_ended) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::turn_order_test

@@ -5,7 +5,7 @@
 #include "session/engine_fixture.h"
 #include "vk_injector.h"
 
-namespace auspex::test {
+namespace auspex::test::turn_slices_test {
 namespace {
 
 TEST(TurnSlices, what_fits_is_not_cut_and_what_does_not_is_cut_into_parts_that_fit) {
@@ -157,4 +157,4 @@ TEST(TurnSlices, scores_are_the_same_in_parts) {
 }
 
 } // namespace
-} // namespace auspex::test
+} // namespace auspex::test::turn_slices_test

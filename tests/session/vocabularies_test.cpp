@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-namespace auspex {
+namespace auspex::vocabularies_test {
 namespace {
 
 using namespace test;
@@ -129,4 +129,4 @@ TEST(VocabulariesSampled, completions_are_the_targets) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::vocabularies_test

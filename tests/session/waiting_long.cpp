@@ -1,7 +1,7 @@
 // Sequences are cancelled, destroyed, parked and forked some 10,000 times, at random moments of their lives.
 #include "session/waiting_crowd.h"
 
-namespace auspex {
+namespace auspex::waiting_long {
 namespace {
 
 TEST(WaitingLong, random_moments) {
@@ -9,4 +9,4 @@ TEST(WaitingLong, random_moments) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::waiting_long

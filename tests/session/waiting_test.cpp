@@ -3,7 +3,7 @@
 
 #include <map>
 
-namespace auspex {
+namespace auspex::waiting_test {
 namespace {
 
 using namespace test;
@@ -259,4 +259,4 @@ TEST(Parking, whoever_is_over_makes_room_and_goes_on_later) {
 TEST(Waiting, random_moments) { check_random_moments(3000, 7); }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::waiting_test

@@ -13,7 +13,7 @@
 #include <limits>
 #include <vector>
 
-namespace auspex {
+namespace auspex::quant_blocks_test {
 namespace {
 
 constexpr DType kFloatTypes[] = {DType::f32,  DType::f16,  DType::bf16, DType::q8_0, DType::q4_0,
@@ -426,4 +426,4 @@ TEST(QuantBlocks, encoding_decoded_values_again_keeps_them) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::quant_blocks_test

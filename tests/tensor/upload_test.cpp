@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace auspex {
+namespace auspex::upload_test {
 namespace {
 
 class UploadTest : public ::testing::Test {
@@ -205,4 +205,4 @@ TEST(TensorTest, WidthsAndNames) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::upload_test

@@ -2,7 +2,7 @@
 // contradict it, each other, or themselves.
 #include "tokens/vocabulary_files.h"
 
-namespace auspex {
+namespace auspex::added_tokens_test {
 namespace {
 
 using namespace test;
@@ -160,4 +160,4 @@ TEST(AddedTokens, memory_is_bounded_by_the_largest_id) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::added_tokens_test

@@ -13,7 +13,7 @@
 #include <ctime>
 #include <set>
 
-namespace auspex {
+namespace auspex::bpe_test {
 namespace {
 
 using namespace test;
@@ -296,4 +296,4 @@ TEST_F(Bpe, merges_as_the_naive_rule_does) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::bpe_test

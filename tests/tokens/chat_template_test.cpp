@@ -9,7 +9,7 @@
 #include <fstream>
 #include <map>
 
-namespace auspex {
+namespace auspex::chat_template_test {
 namespace {
 
 using nlohmann::json;
@@ -368,4 +368,4 @@ TEST(ChatTemplate, the_bundled_pair_gets_the_ids_it_was_trained_on) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::chat_template_test

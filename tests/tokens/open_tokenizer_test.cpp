@@ -5,7 +5,7 @@
 #include "tokens/bpe/bpe_model.h"
 #include "tokens/vocabulary_files.h"
 
-namespace auspex {
+namespace auspex::open_tokenizer_test {
 namespace {
 
 using namespace test;
@@ -374,4 +374,4 @@ TEST(Vocabulary, may_differ_where_only_one_has_ids) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::open_tokenizer_test

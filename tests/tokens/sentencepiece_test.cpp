@@ -10,7 +10,7 @@
 #include <functional>
 #include <limits>
 
-namespace auspex {
+namespace auspex::sentencepiece_test {
 namespace {
 
 using namespace test;
@@ -301,4 +301,4 @@ TEST(SentencePieceFolder, reads_add_bos_token_from_its_settings) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::sentencepiece_test

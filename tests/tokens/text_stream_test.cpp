@@ -8,7 +8,7 @@
 
 #include <map>
 
-namespace auspex {
+namespace auspex::text_stream_test {
 namespace {
 
 using namespace test;
@@ -181,4 +181,4 @@ TEST_F(AgainstSentencePiece, any_ids_decode_alike) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::text_stream_test

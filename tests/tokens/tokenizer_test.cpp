@@ -10,7 +10,7 @@
 
 #include <set>
 
-namespace auspex {
+namespace auspex::tokenizer_test {
 namespace {
 
 using namespace test;
@@ -176,4 +176,4 @@ TEST(Vocabulary, mismatch_names_the_first_id_and_both_spellings) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::tokenizer_test

@@ -4,7 +4,7 @@
 #include "tokens/spelled_tokens.h"
 #include "tokens/vocabulary_files.h"
 
-namespace auspex {
+namespace auspex::word_types_test {
 namespace {
 
 using namespace test;
@@ -219,4 +219,4 @@ TEST(WordTypes, unused_tokens_may_be_anything_in_the_other) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::word_types_test

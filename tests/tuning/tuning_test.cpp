@@ -14,7 +14,7 @@
 #include <filesystem>
 #include <set>
 
-namespace auspex {
+namespace auspex::tuning_test {
 namespace {
 
 using namespace test;
@@ -570,4 +570,4 @@ TEST(Tuning, a_prompt_kernel_that_computes_something_else_is_found) {
 }
 
 } // namespace
-} // namespace auspex
+} // namespace auspex::tuning_test

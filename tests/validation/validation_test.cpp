@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+namespace validation_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -99,3 +100,4 @@ TEST_F(ValidationTest, WritesOverWritesAreReportedByLayersThatCan) {
 }
 
 } // namespace
+} // namespace validation_test
