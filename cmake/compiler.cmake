@@ -6,7 +6,8 @@ if(MSVC)
     target_compile_definitions(auspex_warnings INTERFACE NOMINMAX _CRT_SECURE_NO_WARNINGS)
 else()
     target_compile_options(auspex_warnings INTERFACE
-        -Wall -Wextra -Wconversion -Wno-sign-conversion -Wshadow -Wpedantic -Wundef -Wvla -Wno-restrict
+        -Wall -Wextra -Wconversion -Wno-sign-conversion -Wshadow -Wpedantic -Wundef -Wvla
+        $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
         $<$<BOOL:${AUSPEX_WARNINGS_ARE_ERRORS}>:-Werror> -ffp-contract=off
         $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor -Woverloaded-virtual -Wextra-semi>)
 endif()

@@ -55,7 +55,7 @@ TEST_P(EmbedQuantized, decodes_the_row_of_the_token_bit_by_bit) {
     std::vector<gpu::Row> rows;
     for (uint32_t token = 0; token < kTokens; ++token) rows.push_back(plain_row((token * 7 + 3) % kTokens, 0, token));
     const Buffer row_buffer = upload(rows), x = output<float>(size_t{kTokens} * cols);
-    run([&](Recorder& to) { record_embed(to, table, row_buffer.view(), kTokens, x.view(), cols); });
+    run([&, cols = cols](Recorder& to) { record_embed(to, table, row_buffer.view(), kTokens, x.view(), cols); });
     std::vector<float> found = floats(x, size_t{kTokens} * cols), expected;
     for (const gpu::Row& row : rows)
         expected.insert(expected.end(), &values[size_t{row.token} * cols], &values[size_t{row.token} * cols] + cols);
