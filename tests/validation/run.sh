@@ -33,7 +33,8 @@ watched() {
         echo "$mode: ${1##*/} ${*:2}: $((SECONDS - begin)) s"
     else
         echo "$mode: ${1##*/} ${*:2}: FAILED"
-        tail -n 100 "$scratch/output"
+        grep -A 15 ': Failure$' "$scratch/output" | head -n 200 || true
+        tail -n 40 "$scratch/output"
         failed=1
     fi
 }
