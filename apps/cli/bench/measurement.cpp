@@ -3,17 +3,10 @@
 
 #include "cli/common/output/progress_bar.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
 namespace auspex::cli {
-
-double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    const size_t middle = values.size() / 2;
-    return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2.0;
-}
 
 double standard_deviation(std::span<const double> values) {
     if (values.size() < 2) return 0.0;

@@ -5,11 +5,9 @@
 
 #include <span>
 #include <string>
-#include <vector>
 
 namespace auspex::cli {
 
-double median(std::vector<double> values);                 // not empty
 double standard_deviation(std::span<const double> values); // of the sample; 0 for one value
 double expected_tokens(double alpha, uint32_t draft_len); // (1 − α^(K+1)) / (1 − α): Leviathan et al. 2023, eq. 1
 

@@ -2,6 +2,7 @@
 #include "cli/bench/speed.h"
 
 #include "cli/bench/measurement.h"
+#include "cli/common/output/figures.h"
 #include "cli/common/system/terminal.h"
 
 #include <algorithm>

@@ -17,11 +17,17 @@ constexpr uint32_t kLongestDraft = 4; // what is prepared for: longer drafts har
 constexpr uint32_t kRounds = 3;       // that are rehearsed of a length: one of two in flight may still be recorded
 constexpr uint32_t kMoments = 8;      // in which each length is timed besides: other work on the machine may disturb one
 constexpr std::chrono::seconds kMomentsTime(1); // after which no other begins
+constexpr uint32_t kTellings = 5;               // of each story at most, for the same reason
+constexpr std::chrono::seconds kTellingTime(1); // after which no story is told again
 
 // The beginning of the report's story, silently. Absent: Ctrl-C came.
 std::optional<Trial> tell(Client& client, const RunReport& report, uint32_t n_tokens, const Way& way) {
     try {
-        return complete_once(client, {report.options.sampling, report.prompt_tokens, n_tokens}, way, report.seed);
+        const TrialSetting setting{.sampling = report.options.sampling,
+                                   .prompt_tokens = report.prompt_tokens,
+                                   .n_predict = n_tokens,
+                                   .is_prepared = true};
+        return complete_once(client, setting, way, report.seed);
     } catch (const Failure& failure) {
         if (failure.exit_code() != kExitInterrupted) throw;
         return std::nullopt;
@@ -65,15 +71,34 @@ bool prepare_demonstration(Client& client, const RunReport& report) {
     return true;
 }
 
-std::optional<Demonstration> tell_without_drafts(Client& client, const RunReport& report) {
-    if (interrupted()) return std::nullopt;
+std::optional<Demonstration> tell_again(Client& client, const RunReport& report) {
     const std::vector<auspex_token>& story = report.completions.front().tokens;
-    const std::optional<Trial> plain = tell(client, report, static_cast<uint32_t>(story.size()), Way{});
-    if (!plain) return std::nullopt;
-    Demonstration demonstration{.plain_per_second = per_second(plain->tokens.size(), plain->stats.predicted_ms),
-                                .first_difference = first_difference(story, plain->tokens)};
-    const std::optional<double> drafted = per_second(story.size(), report.predicted_ms);
-    if (drafted && demonstration.plain_per_second) demonstration.speedup = *drafted / *demonstration.plain_per_second;
+    Demonstration demonstration;
+    std::vector<double> drafted, plain; // tokens per second
+    const auto keep = [](std::vector<double>& speeds, size_t n_tokens, std::optional<double> ms) {
+        if (const std::optional<double> speed = per_second(n_tokens, ms)) speeds.push_back(*speed);
+    };
+    // False: Ctrl-C came.
+    const auto told = [&](const Way& way, std::vector<double>& speeds) {
+        const std::optional<Trial> trial =
+            interrupted() ? std::nullopt : tell(client, report, static_cast<uint32_t>(story.size()), way);
+        if (!trial) return false;
+        keep(speeds, trial->tokens.size(), trial->stats.predicted_ms);
+        if (!demonstration.first_difference) demonstration.first_difference = first_difference(story, trial->tokens);
+        return true;
+    };
+    keep(drafted, story.size(), report.predicted_ms);
+    const auto end = std::chrono::steady_clock::now() + kTellingTime;
+    while (true) {
+        if (!told(Way{}, plain)) return std::nullopt;
+        ++demonstration.tellings;
+        if (demonstration.tellings == kTellings || std::chrono::steady_clock::now() >= end) break;
+        if (!told(Way{AUSPEX_DRAFTER_AUTO, AUSPEX_DRAFT_LEN_AUTO}, drafted)) return std::nullopt;
+    }
+    if (!drafted.empty()) demonstration.drafted_per_second = median(drafted);
+    if (!plain.empty()) demonstration.plain_per_second = median(plain);
+    if (!drafted.empty() && !plain.empty())
+        demonstration.speedup = *demonstration.drafted_per_second / *demonstration.plain_per_second;
     return demonstration;
 }
 

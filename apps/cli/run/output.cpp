@@ -95,7 +95,9 @@ Json speculation_json(const RunReport& report) {
 Json demonstration_json(const Demonstration& demonstration) {
     return {{"plain_per_second", or_null(demonstration.plain_per_second)},
             {"speedup", or_null(demonstration.speedup)},
-            {"equal", !demonstration.first_difference}};
+            {"equal", !demonstration.first_difference},
+            {"drafted_per_second", or_null(demonstration.drafted_per_second)},
+            {"tellings", demonstration.tellings}};
 }
 
 } // namespace
@@ -144,8 +146,12 @@ void print_summary(const RunReport& report) {
         sampling.acceptance == AUSPEX_ACCEPT_REJECTION)
         print_line("", "to repeat a seed's text: --acceptance coupled, or a fixed --draft-len");
     if (!report.demonstration) return;
-    print_line("plain", "the same story without drafts: " + number(report.demonstration->plain_per_second) + " tok/s");
-    std::fprintf(stderr, "%s\n", verdict(report, *report.demonstration).c_str());
+    const Demonstration& demonstration = *report.demonstration;
+    std::string plain = "the same story without drafts: " + number(demonstration.plain_per_second) + " tok/s";
+    if (demonstration.tellings > 1) plain += "; with drafts " + number(demonstration.drafted_per_second);
+    print_line("plain", plain);
+    if (demonstration.tellings > 1) print_line("", format("(medians of %u tellings each, in turn)", demonstration.tellings));
+    std::fprintf(stderr, "%s\n", verdict(report, demonstration).c_str());
 }
 
 } // namespace auspex::cli

@@ -7,11 +7,13 @@
 
 namespace auspex::cli {
 
-// A story told with drafts, and the same without.
+// A story told with drafts, and the same without, in turn. Speeds are medians, in tokens per second of generation alone.
 struct Demonstration {
-    std::optional<double> plain_per_second{}; // tokens, of generation alone
-    std::optional<double> speedup{};          // of generation with drafts over that
-    std::optional<size_t> first_difference{}; // index of a token; absent: the texts are equal
+    uint32_t tellings = 0; // of each
+    std::optional<double> drafted_per_second{};
+    std::optional<double> plain_per_second{};
+    std::optional<double> speedup{};          // with drafts over plain
+    std::optional<size_t> first_difference{}; // index of a token; absent: all texts are equal
 };
 
 // Counts run over all completions. A time that is not available is absent.

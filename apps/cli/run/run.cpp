@@ -197,7 +197,7 @@ int run(const RunOptions& options) {
             Generation(client, report, &printer).run();
             printer.finish(!options.sampling.is_plain());
         }
-        if (demonstrates) report.demonstration = tell_without_drafts(client, report);
+        if (demonstrates) report.demonstration = tell_again(client, report);
     }
     if (trace) trace->finish();
     if (options.json)

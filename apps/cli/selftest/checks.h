@@ -18,7 +18,7 @@ struct CheckResult {
     double seconds = 0.0;                                   // wall time; filled in by who is told
 };
 
-inline constexpr uint32_t kMaxDraftLen = 8; // where a check tries every K, or few and the largest
+inline constexpr uint32_t kMaxDraftLen = 8; // draft tokens of a round: a check tries each K up to it, or few and this one
 
 inline double seconds_since(std::chrono::steady_clock::time_point start) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

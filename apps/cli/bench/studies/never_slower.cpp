@@ -4,6 +4,7 @@
 #include "cli/bench/comparison.h"
 #include "cli/bench/studies/never_slower_report.h"
 #include "cli/bench/studies/prompts.h"
+#include "cli/common/output/figures.h"
 
 #include <algorithm>
 

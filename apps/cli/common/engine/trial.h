@@ -29,6 +29,7 @@ struct TrialSetting {
     std::vector<uint32_t> prompt_tokens{};
     uint32_t n_predict = 0;
     std::optional<double> simulated_alpha{};
+    bool is_prepared = false; // by the caller, as far as it shall be: no kernel is compiled before the prompt is read
 };
 
 // The only sequence of its engine; end tokens do not stop it. Failure(kExitInterrupted) after Ctrl-C.

@@ -3,8 +3,10 @@
 
 #include "cli/common/input/values.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace auspex::cli {
 
@@ -17,6 +19,13 @@ inline std::optional<double> per_second(uint64_t count, std::optional<double> mi
 inline std::optional<double> ratio(uint64_t count, uint64_t of) {
     if (of == 0) return std::nullopt;
     return static_cast<double>(count) / static_cast<double>(of);
+}
+
+// Of values that are not empty.
+inline double median(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    const size_t middle = values.size() / 2;
+    return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2.0;
 }
 
 // "12.3" or "n/a"
