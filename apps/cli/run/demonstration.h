@@ -8,8 +8,8 @@ namespace auspex::cli {
 
 // Compiles what the two stories need and learns what rounds cost, with a progress bar. False: Ctrl-C came.
 bool prepare_demonstration(Client& client, const RunReport& report);
-// Tells the report's story silently without drafts, then both again in turn while that takes no longer than a moment.
-// Absent: Ctrl-C came, now or earlier.
+// Tells the report's story silently without drafts, then both ways again in turn while a second lasts. Absent: Ctrl-C came, now
+// or earlier.
 std::optional<Demonstration> tell_again(Client& client, const RunReport& report);
 // Throws Failure(kExitInternal) where the two stories are not one.
 void check_equal(const Demonstration& demonstration);
