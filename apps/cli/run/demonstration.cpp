@@ -40,6 +40,17 @@ bool rehearse(Client& client, const RunReport& report, uint32_t draft_len) {
     return !interrupted() && tell(client, report, kRounds * (draft_len + 1), way).has_value();
 }
 
+// One of the two ways in which the story is told, with its speeds: they cannot be mixed up.
+struct Side {
+    Way way;
+    std::vector<double> speeds{}; // (tellings) tokens per second; those that are known
+
+    void keep(size_t n_tokens, std::optional<double> ms) {
+        if (const std::optional<double> speed = cli::per_second(n_tokens, ms)) speeds.push_back(*speed);
+    }
+    std::optional<double> per_second() const { return speeds.empty() ? std::nullopt : std::optional(median(speeds)); }
+};
+
 std::optional<size_t> first_difference(const std::vector<auspex_token>& story, const std::vector<auspex_token>& plain) {
     const auto [one, other] = std::mismatch(story.begin(), story.end(), plain.begin(), plain.end(),
                                             [](const auspex_token& a, const auspex_token& b) { return a.id == b.id; });
@@ -74,30 +85,27 @@ bool prepare_demonstration(Client& client, const RunReport& report) {
 std::optional<Demonstration> tell_again(Client& client, const RunReport& report) {
     const std::vector<auspex_token>& story = report.completions.front().tokens;
     Demonstration demonstration;
-    std::vector<double> drafted, plain; // tokens per second
-    const auto keep = [](std::vector<double>& speeds, size_t n_tokens, std::optional<double> ms) {
-        if (const std::optional<double> speed = per_second(n_tokens, ms)) speeds.push_back(*speed);
-    };
+    Side drafted{Way{AUSPEX_DRAFTER_AUTO, AUSPEX_DRAFT_LEN_AUTO}}, plain{Way{}};
     // False: Ctrl-C came.
-    const auto told = [&](const Way& way, std::vector<double>& speeds) {
-        const std::optional<Trial> trial =
-            interrupted() ? std::nullopt : tell(client, report, static_cast<uint32_t>(story.size()), way);
+    const auto told = [&](Side& side) {
+        if (interrupted()) return false;
+        const std::optional<Trial> trial = tell(client, report, static_cast<uint32_t>(story.size()), side.way);
         if (!trial) return false;
-        keep(speeds, trial->tokens.size(), trial->stats.predicted_ms);
+        side.keep(trial->tokens.size(), trial->stats.predicted_ms);
         if (!demonstration.first_difference) demonstration.first_difference = first_difference(story, trial->tokens);
         return true;
     };
-    keep(drafted, story.size(), report.predicted_ms);
+    drafted.keep(story.size(), report.predicted_ms);
     const auto end = std::chrono::steady_clock::now() + kTellingTime;
     while (true) {
-        if (!told(Way{}, plain)) return std::nullopt;
+        if (!told(plain)) return std::nullopt;
         ++demonstration.tellings;
         if (demonstration.tellings == kTellings || std::chrono::steady_clock::now() >= end) break;
-        if (!told(Way{AUSPEX_DRAFTER_AUTO, AUSPEX_DRAFT_LEN_AUTO}, drafted)) return std::nullopt;
+        if (!told(drafted)) return std::nullopt;
     }
-    if (!drafted.empty()) demonstration.drafted_per_second = median(drafted);
-    if (!plain.empty()) demonstration.plain_per_second = median(plain);
-    if (!drafted.empty() && !plain.empty())
+    demonstration.drafted_per_second = drafted.per_second();
+    demonstration.plain_per_second = plain.per_second();
+    if (demonstration.drafted_per_second && demonstration.plain_per_second)
         demonstration.speedup = *demonstration.drafted_per_second / *demonstration.plain_per_second;
     return demonstration;
 }
