@@ -23,11 +23,18 @@ void PageList::shrink(uint32_t n_rows, uint64_t turn) {
     }
 }
 
-void PageList::adopt(std::span<const uint32_t> pages, std::vector<PageChange>& changes) {
-    for (uint32_t page : pages) {
+void PageList::adopt(std::span<const uint32_t> pages, uint64_t turn, std::vector<PageChange>& changes) {
+    for (uint32_t logical = 0; logical < pages.size(); ++logical) {
+        const uint32_t page = pages[logical];
+        if (logical < size() && pages_[logical] == page) continue;
         pool_->share(page);
-        changes.push_back({size(), page});
-        pages_.push_back(page);
+        changes.push_back({logical, page});
+        if (logical == size()) {
+            pages_.push_back(page);
+            continue;
+        }
+        pool_->retire(pages_[logical], turn);
+        pages_[logical] = page;
     }
 }
 

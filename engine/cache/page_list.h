@@ -27,8 +27,9 @@ class PageList {
     // This list, which is empty, gets the first n_rows of `from`: full pages shared, the partial one to be copied.
     Status share(const PageList& from, uint32_t n_rows, std::vector<PageChange>& changes, std::vector<PageCopy>& copies);
 
-    // This list, which is empty, gets these pages, which others own, too.
-    void adopt(std::span<const uint32_t> pages, std::vector<PageChange>& changes);
+    // The first pages are these from now on, which others own, too. Those that were there and are not among them are free when the
+    // pool is told that `turn` is complete.
+    void adopt(std::span<const uint32_t> pages, uint64_t turn, std::vector<PageChange>& changes);
 
     uint32_t page(uint32_t logical) const { return pages_[logical]; }
     uint32_t size() const { return static_cast<uint32_t>(pages_.size()); }

@@ -87,7 +87,7 @@ Result<bool> Scheduler::start_replay(TurnKind kind, double limit_ms) {
     for (LiveSequence* sequence : group) {
         if (rows.size() == limit) break;
         if (!slots_->has_room(*sequence, sequence->tokens.size(), 2)) break;
-        if (kind == TurnKind::prefill && beginnings_) beginnings_->find(*sequence);
+        if (kind == TurnKind::prefill && beginnings_) beginnings_->find(*sequence, turns_->last_number());
         auto [begin, end] = rows_to_replay(*sequence, kind);
         if (begin >= end) continue;
         end = std::min(end, begin + (limit - static_cast<uint32_t>(rows.size())));

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <map>
 #include <set>
+#include <utility>
 
 namespace auspex::page_list_test {
 namespace {
@@ -142,7 +143,7 @@ TEST(PageList, no_page_is_ever_lost_or_owned_twice) {
     uint64_t turn = 1;
     for (int step = 0; step < 5000; ++step) {
         const uint32_t slot = random.below(kSlots), rows = random.below(41);
-        switch (random.below(4)) {
+        switch (random.below(5)) {
         case 0:
             if (lists.grow(slot, rows).ok())
                 for (const PageChange& change : lists.changes) {
@@ -168,6 +169,19 @@ TEST(PageList, no_page_is_ever_lost_or_owned_twice) {
             lists.pool.collect(done);
             std::erase_if(retired, [&](const auto& r) { return r.second <= done; });
             ++turn;
+            break;
+        }
+        case 4: {
+            const uint32_t to = random.below(kSlots), n = std::min(rows / kPage, lists.of[slot].size());
+            const std::vector<uint32_t> pages(owned[slot].begin(), owned[slot].begin() + n);
+            lists.changes.clear();
+            lists.of[to].adopt(pages, turn, lists.changes);
+            for (const PageChange& change : lists.changes) {
+                ASSERT_EQ(change.page, pages[change.logical_page]);
+                if (change.logical_page == owned[to].size()) owned[to].push_back(change.page);
+                else retired.push_back({std::exchange(owned[to][change.logical_page], change.page), turn});
+            }
+            for (uint32_t i = 0; i < n; ++i) ASSERT_EQ(owned[to][i], pages[i]);
             break;
         }
         }

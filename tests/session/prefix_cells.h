@@ -3,6 +3,8 @@
 
 #include "session/same_answer.h"
 
+#include <map>
+
 namespace auspex::test::prefix {
 
 constexpr uint32_t kVocab = 61, kContext = 256, kPage = 16, kMaxDraft = 4;
@@ -51,9 +53,15 @@ class ColdTexts {
         if (job.temperature == 0 || job.acceptance == AcceptanceRule::coupled) job.draft_len = 0;
         return run_job(*engine_, job);
     }
+    // As greedy() asks; many cells have the same prompt.
+    const Answer& greedy_of(const std::vector<uint32_t>& prompt) {
+        const auto known = greedy_.find(prompt);
+        return known != greedy_.end() ? known->second : greedy_[prompt] = of(greedy(prompt));
+    }
 
   private:
     std::unique_ptr<Engine> engine_;
+    std::map<std::vector<uint32_t>, Answer> greedy_;
 };
 
 inline const std::vector<uint32_t> kPrompt = random_prompt(100, kVocab, 11); // six pages and four tokens
@@ -73,6 +81,75 @@ inline std::vector<Second> seconds() {
             {"ends with a page: its last row is an answer's", first_of(kPrompt, 96), 80},
             {"is nothing but a page and a token", first_of(kPrompt, 17), 16},
             {"is a page", first_of(kPrompt, 16), 0}};
+}
+
+// ---- cells: a second prompt, and all that may happen to it
+
+enum class Fate { undisturbed, beginning_evicted, parked_at_round_1, parked_at_round_2, parked_at_round_7 };
+constexpr Fate kFates[] = {Fate::undisturbed, Fate::beginning_evicted, Fate::parked_at_round_1, Fate::parked_at_round_2, Fate::parked_at_round_7};
+constexpr uint32_t kChunks[] = {1, 7, 64, 512};
+constexpr uint32_t kDraftLens[] = {0, 3, kAutoDraftLen};
+
+struct Cell {
+    size_t second; // place in seconds()
+    Fate fate;
+    uint32_t chunk, draft_len;
+    bool in_company, prompt_kernels;
+};
+inline std::string name_of(const Cell& cell) {
+    const char* const fates[] = {"undisturbed", "half of the cache evicted", "parked at round 1", "parked at round 2", "parked at round 7"};
+    return std::string(seconds()[cell.second].name) + ", " + fates[static_cast<size_t>(cell.fate)] + ", chunks of " + std::to_string(cell.chunk) + ", draft_len " +
+           (cell.draft_len == kAutoDraftLen ? "auto" : std::to_string(cell.draft_len)) + (cell.in_company ? ", in company" : ", alone") + (cell.prompt_kernels ? "" : ", prompts by rows");
+}
+inline std::vector<Job> company() {
+    std::vector<Job> jobs;
+    for (uint32_t i = 0; i < 7; ++i) jobs.push_back(greedy(random_prompt(20 + 5 * i, kVocab, 100 + i), 3));
+    return jobs;
+}
+
+// The second prompt of the cell, after the first one was read, says what it says alone, of a cold cache; so do those beside it; and it
+// was found as far as it was there.
+inline void expect_cold_texts(const Cell& cell, ColdTexts& cold) {
+    SCOPED_TRACE(name_of(cell));
+    const Second second = seconds()[cell.second];
+    auto engine = make_engine(engine_of({.prompt_kernels = cell.prompt_kernels, .chunk = cell.chunk}));
+    ASSERT_TRUE(engine);
+    run_job(*engine, greedy(kPrompt, 3));
+    ASSERT_TRUE(drain(*engine).ok()); // no turn under way holds pages back from eviction
+    const PagePool& pool = engine->target().cache().pool();
+    uint64_t there = second.hit;
+    if (cell.fate == Fate::beginning_evicted) {
+        const uint32_t n_goes = pool.n_spare() / 2;
+        engine->target().cache().pool().ask_for(n_goes);
+        ASSERT_EQ(engine->scheduler().load().prefix.pages_evicted, 2 * n_goes) << "of the draft as many";
+        there = std::min<uint64_t>(there, pool.n_spare() * kPage);
+    }
+    const uint64_t before = found(*engine);
+    std::vector<Job> jobs = cell.in_company ? company() : std::vector<Job>();
+    jobs.push_back(greedy(second.prompt, cell.draft_len));
+    std::vector<uint64_t> ids;
+    for (const Job& job : jobs) ids.push_back(engine->create_sequence(job.request()).value());
+    const uint64_t id = ids.back();
+    const bool is_parked = cell.fate >= Fate::parked_at_round_1;
+    if (is_parked) {
+        const uint32_t round = cell.fate == Fate::parked_at_round_1 ? 1 : cell.fate == Fate::parked_at_round_2 ? 2 : 7;
+        drive(*engine, [&] { return find_sequence(*engine, id)->stats.rounds >= round; });
+        ASSERT_EQ(find_sequence(*engine, id)->stop, StopReason::none) << "it ended before it could be parked";
+        ASSERT_TRUE(engine->admission().park(id).ok());
+        ASSERT_TRUE(engine->admission().resume(id).ok());
+    }
+    drive(*engine);
+    for (size_t i = 0; i < jobs.size(); ++i) expect_same(answer_of(*engine, ids[i]), cold.greedy_of(jobs[i].prompt), ids[i] == id ? "warm" : "beside it");
+    const LiveSequence& sequence = *find_sequence(*engine, id);
+    const uint64_t own_pages = (second.prompt.size() - 1) / kPage * kPage; // of the prompt: it finds them when it comes back
+    if (is_parked) {
+        EXPECT_GE(sequence.cached_n, there + own_pages);
+    } else {
+        EXPECT_EQ(sequence.cached_n, there);
+        EXPECT_EQ(sequence.prefilled_n, second.prompt.size() - 1 - there);
+    }
+    EXPECT_EQ(sequence.n_parked, is_parked ? 1u : 0u);
+    EXPECT_GE(found(*engine) - before, sequence.cached_n);
 }
 
 } // namespace auspex::test::prefix

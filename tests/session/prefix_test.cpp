@@ -2,7 +2,9 @@
 // bit the one that a sequence says alone, of a cold cache; and the cache does find what it should. prefix_long.cpp leaves no cell out.
 #include "session/prefix_cells.h"
 
+#include <array>
 #include <numeric>
+#include <set>
 
 namespace auspex::prefix_test {
 namespace {
@@ -32,10 +34,10 @@ TEST(PrefixTree, finds_whole_pages_of_what_was_inserted) {
     Pools p;
     PageList pages = p.list(p.target, 14);
     p.tree.insert(ModelRole::target, counting(14), 14, pages); // three pages and two rows
-    EXPECT_EQ(p.tree.find(counting(14), 14).target, (std::vector<uint32_t>{0, 1, 2}));
-    EXPECT_EQ(p.tree.find(counting(14), 11).target, (std::vector<uint32_t>{0, 1}));
-    EXPECT_EQ(p.tree.find(counting(40), 40).target.size(), 3u);
-    EXPECT_TRUE(p.tree.find(counting(14, 1), 14).target.empty());
+    EXPECT_EQ(p.tree.find(counting(14), 0, 14).target, (std::vector<uint32_t>{0, 1, 2}));
+    EXPECT_EQ(p.tree.find(counting(14), 0, 11).target, (std::vector<uint32_t>{0, 1}));
+    EXPECT_EQ(p.tree.find(counting(40), 0, 40).target.size(), 3u);
+    EXPECT_TRUE(p.tree.find(counting(14, 1), 0, 14).target.empty());
     EXPECT_EQ(p.tree.counts().rows_found, 12u + 8 + 12);
     EXPECT_EQ(p.tree.counts().n_nodes, 3u);
 }
@@ -44,10 +46,10 @@ TEST(PrefixTree, a_missing_page_of_the_draft_does_not_hide_the_targets) {
     Pools p;
     PageList target = p.list(p.target, 12), draft = p.list(p.draft, 8);
     p.tree.insert(ModelRole::draft, counting(12), 8, draft); // nobody knows these tokens yet
-    EXPECT_TRUE(p.tree.find(counting(12), 12).target.empty());
+    EXPECT_TRUE(p.tree.find(counting(12), 0, 12).target.empty());
     p.tree.insert(ModelRole::target, counting(12), 12, target);
     p.tree.insert(ModelRole::draft, counting(12), 8, draft);
-    const PrefixTree::Hit hit = p.tree.find(counting(12), 12);
+    const PrefixTree::Hit hit = p.tree.find(counting(12), 0, 12);
     EXPECT_EQ(hit.target.size(), 3u);
     EXPECT_EQ(hit.draft.size(), 2u);
 }
@@ -67,17 +69,53 @@ TEST(PrefixTree, what_nobody_uses_goes_longest_unused_and_outermost_first) {
     p.tree.give_back(ModelRole::target, 1);
     EXPECT_EQ(p.target.n_free(), 32u - 5) << "a turn under way may read them";
     p.target.collect(1);
-    p.tree.find(counting(12), 12); // used
+    p.tree.find(counting(12), 0, 12); // used
     p.tree.give_back(ModelRole::target, 1);
-    EXPECT_EQ(p.tree.find(counting(12), 12).target.size(), 2u) << "the other's are still read";
+    EXPECT_EQ(p.tree.find(counting(12), 0, 12).target.size(), 2u) << "the other's are still read";
     p.target.collect(2);
     p.tree.give_back(ModelRole::target, 2);
-    EXPECT_EQ(p.tree.find(counting(12), 12).target.size(), 2u);
-    EXPECT_TRUE(p.tree.find(counting(8, 100), 8).target.empty());
+    EXPECT_EQ(p.tree.find(counting(12), 0, 12).target.size(), 2u);
+    EXPECT_TRUE(p.tree.find(counting(8, 100), 0, 8).target.empty());
     p.tree.give_back(ModelRole::target, 100);
     EXPECT_EQ(p.target.n_free(), 32u);
     EXPECT_EQ(p.tree.counts().n_nodes, 0u);
     EXPECT_EQ(p.tree.counts().pages_evicted, 5u);
+}
+
+// Two said the same, and the second went on: the tree has the pages of the first, and behind them those of the second.
+TEST(PrefixTree, a_page_that_leads_to_anothers_goes_last_but_goes) {
+    for (const ModelRole of : {ModelRole::target, ModelRole::draft}) {
+        Pools p;
+        PagePool& pool = of == ModelRole::target ? p.target : p.draft;
+        PageList first = p.list(pool, 8), second = p.list(pool, 12), unrelated = p.list(pool, 4);
+        if (of == ModelRole::draft) p.tree.insert(ModelRole::target, counting(12), 12, p.list(p.target, 12));
+        if (of == ModelRole::draft) p.tree.insert(ModelRole::target, counting(4, 100), 4, p.list(p.target, 4));
+        const auto n_known = [&] {
+            const PrefixTree::Hit hit = p.tree.find(counting(12), 0, 12);
+            return (of == ModelRole::target ? hit.target : hit.draft).size();
+        };
+        p.tree.insert(of, counting(12), 8, first);
+        p.tree.insert(of, counting(12), 12, second);
+        EXPECT_EQ(n_known(), 3u);
+        p.tree.insert(of, counting(4, 100), 4, unrelated);
+        first.shrink(0, 1);
+        unrelated.shrink(0, 1);
+        pool.collect(1);
+        EXPECT_EQ(pool.n_spare(), 3u);
+        p.tree.give_back(of, 1);
+        EXPECT_EQ(n_known(), 3u) << "the unrelated one leads to none";
+        for (uint32_t n = 2; n > 0; --n) {
+            EXPECT_EQ(pool.n_spare(), n);
+            p.tree.give_back(of, 1);
+            EXPECT_LT(n_known(), n);
+        }
+        EXPECT_EQ(pool.n_free(), 32u - 3) << "the second's are its own";
+        EXPECT_EQ(pool.n_available(), pool.n_free());
+        second.shrink(0, 2);
+        pool.collect(2);
+        p.tree.give_back(of, 100);
+        EXPECT_EQ(pool.n_free(), 32u);
+    }
 }
 
 TEST(PrefixTree, the_drafts_pages_go_without_the_targets) {
@@ -89,11 +127,11 @@ TEST(PrefixTree, the_drafts_pages_go_without_the_targets) {
     p.draft.collect(1);
     p.tree.give_back(ModelRole::draft, 2);
     EXPECT_EQ(p.draft.n_free(), 31u);
-    EXPECT_EQ(p.tree.find(counting(12), 12).draft.size(), 1u);
-    EXPECT_EQ(p.tree.find(counting(12), 12).target.size(), 3u);
+    EXPECT_EQ(p.tree.find(counting(12), 0, 12).draft.size(), 1u);
+    EXPECT_EQ(p.tree.find(counting(12), 0, 12).target.size(), 3u);
     PageList again = p.list(p.draft, 12);
     p.tree.insert(ModelRole::draft, counting(12), 12, again);
-    EXPECT_EQ(p.tree.find(counting(12), 12).draft.size(), 3u);
+    EXPECT_EQ(p.tree.find(counting(12), 0, 12).draft.size(), 3u);
 }
 
 TEST(PrefixTree, a_list_that_needs_pages_takes_those_that_nobody_misses) {
@@ -105,75 +143,61 @@ TEST(PrefixTree, a_list_that_needs_pages_takes_those_that_nobody_misses) {
     EXPECT_EQ(p.target.n_free(), 0u);
     PageList pages = p.list(p.target, 120);
     EXPECT_EQ(pages.size(), 30u);
-    EXPECT_EQ(p.tree.find(counting(128), 128).target.size(), 2u);
+    EXPECT_EQ(p.tree.find(counting(128), 0, 128).target.size(), 2u);
 }
 
 TEST(PrefixTree, what_one_salt_knows_is_nothing_to_another) {
     Pools p;
     PageList with = p.list(p.target, 12), without = p.list(p.target, 12), draft = p.list(p.draft, 12);
     p.tree.insert(ModelRole::target, counting(12), 12, with, "a");
-    EXPECT_TRUE(p.tree.find(counting(12), 12).target.empty());
-    EXPECT_TRUE(p.tree.find(counting(12), 12, "b").target.empty());
+    EXPECT_TRUE(p.tree.find(counting(12), 0, 12).target.empty());
+    EXPECT_TRUE(p.tree.find(counting(12), 0, 12, "b").target.empty());
     p.tree.insert(ModelRole::target, counting(12), 12, without);
     p.tree.insert(ModelRole::draft, counting(12), 12, draft, "b"); // nobody's
     p.tree.insert(ModelRole::draft, counting(12), 12, draft, "a");
-    EXPECT_EQ(p.tree.find(counting(12), 12, "a").target, (std::vector<uint32_t>{0, 1, 2}));
-    EXPECT_EQ(p.tree.find(counting(12), 12, "a").draft.size(), 3u);
-    EXPECT_EQ(p.tree.find(counting(12), 12).target, (std::vector<uint32_t>{3, 4, 5}));
-    EXPECT_TRUE(p.tree.find(counting(12), 12).draft.empty());
+    EXPECT_EQ(p.tree.find(counting(12), 0, 12, "a").target, (std::vector<uint32_t>{0, 1, 2}));
+    EXPECT_EQ(p.tree.find(counting(12), 0, 12, "a").draft.size(), 3u);
+    EXPECT_EQ(p.tree.find(counting(12), 0, 12).target, (std::vector<uint32_t>{3, 4, 5}));
+    EXPECT_TRUE(p.tree.find(counting(12), 0, 12).draft.empty());
     EXPECT_EQ(p.tree.counts().n_nodes, 6u);
     with.shrink(0, 1);
     without.shrink(0, 1);
     draft.shrink(0, 1);
     p.target.collect(1);
     p.draft.collect(1);
-    p.tree.find(counting(12), 12, "a"); // used
+    p.tree.find(counting(12), 0, 12, "a"); // used
     p.tree.give_back(ModelRole::target, 2);
-    EXPECT_EQ(p.tree.find(counting(12), 12).target.size(), 1u) << "all salts' pages are one another's";
+    EXPECT_EQ(p.tree.find(counting(12), 0, 12).target.size(), 1u) << "all salts' pages are one another's";
     p.tree.give_back(ModelRole::target, 100);
     EXPECT_EQ(p.target.n_free(), 32u);
     EXPECT_EQ(p.draft.n_free(), 32u);
     EXPECT_EQ(p.tree.counts().n_nodes, 0u);
     EXPECT_EQ(p.tree.n_salts(), 0u);
     p.tree.insert(ModelRole::target, counting(12), 12, p.list(p.target, 12), "a");
-    EXPECT_EQ(p.tree.find(counting(12), 12, "a").target.size(), 3u);
+    EXPECT_EQ(p.tree.find(counting(12), 0, 12, "a").target.size(), 3u);
 }
 
-// All of the second prompts, each after the first alone or in company, by chunks of all sizes, drafts or none.
+// As few cells as have each value of one dimension with each of every other one. prefix_long.cpp leaves none out.
 TEST(Prefix, warm_texts_are_cold_texts) {
-    ColdTexts of_rows(false), of_prompts(true);
-    const uint32_t lens[] = {0, 3, kAutoDraftLen};
-    uint32_t cell = 0;
-    for (const uint32_t chunk : {1u, 7u, 64u, 512u})
-        for (const bool in_company : {false, true}) {
-            const Case c = {.prompt_kernels = cell % 4 != 3, .chunk = chunk};
-            ColdTexts& cold = c.prompt_kernels ? of_prompts : of_rows;
-            auto engine = make_engine(engine_of(c));
-            ASSERT_TRUE(engine);
-            run_job(*engine, greedy(kPrompt, 3));
-            std::vector<Second> all = seconds();
-            // Those of this cell, so that all cells together have each with each.
-            for (size_t i = cell % 3; i < all.size(); i += 3) {
-                SCOPED_TRACE(std::string(all[i].name) + ", chunks of " + std::to_string(chunk) + (in_company ? ", in company" : ", alone"));
-                const Job job = greedy(all[i].prompt, lens[(cell + i) % 3]);
-                const uint64_t before = found(*engine);
-                std::vector<uint64_t> company;
-                if (in_company)
-                    for (uint64_t j = 0; j < 7; ++j) company.push_back(engine->create_sequence(greedy(random_prompt(20 + 5 * static_cast<uint32_t>(j), kVocab, 100 + 50 * cell + 10 * i + j), 3).request()).value());
-                const uint64_t id = engine->create_sequence(job.request()).value();
-                drive(*engine);
-                expect_same(answer_of(*engine, id), cold.of(job), "warm");
-                EXPECT_EQ(find_sequence(*engine, id)->cached_n, all[i].hit);
-                EXPECT_GE(found(*engine) - before, all[i].hit);
-                EXPECT_EQ(find_sequence(*engine, id)->prefilled_n, all[i].prompt.size() - 1 - all[i].hit);
-                for (uint64_t other : company) ASSERT_TRUE(destroy_sequence(*engine, other).ok());
-                ASSERT_TRUE(destroy_sequence(*engine, id).ok());
-                // What this one has put in must not change what the next one finds.
-                engine = make_engine(engine_of(c));
-                run_job(*engine, greedy(kPrompt, 3));
-            }
-            ++cell;
+    std::vector<Cell> cells;
+    for (size_t second = 0; second < seconds().size(); ++second)
+        for (size_t fate = 0; fate < std::size(kFates); ++fate) {
+            const size_t at = second + fate;
+            cells.push_back({second, kFates[fate], kChunks[at % 4], kDraftLens[at % 3], at / 3 % 2 == 1, (second + 2 * fate) % 5 != 0});
         }
+    const auto values = [](const Cell& c) { return std::array<uint64_t, 6>{c.second, static_cast<uint64_t>(c.fate), c.chunk, c.draft_len, c.in_company, c.prompt_kernels}; };
+    const size_t n_values[] = {seconds().size(), std::size(kFates), std::size(kChunks), std::size(kDraftLens), 2, 2};
+    for (size_t a = 0; a < 6; ++a)
+        for (size_t b = 0; b < a; ++b) {
+            std::set<std::pair<uint64_t, uint64_t>> pairs;
+            for (const Cell& cell : cells) pairs.emplace(values(cell)[a], values(cell)[b]);
+            ASSERT_EQ(pairs.size(), n_values[a] * n_values[b]) << "dimensions " << b << " and " << a;
+        }
+    ColdTexts by_rows(false), by_prompt_kernels(true);
+    for (const Cell& cell : cells) {
+        expect_cold_texts(cell, cell.prompt_kernels ? by_prompt_kernels : by_rows);
+        if (HasFatalFailure()) return;
+    }
 }
 
 // A prompt's last row is computed as an answer's: a page that ends with it is not what a longer prompt would have there.
@@ -246,7 +270,7 @@ TEST(Prefix, answers_are_found_where_rows_of_prompts_take_their_kernels) {
     }
 }
 
-// What was cancelled in the middle of a round, and stopped by a text, leaves nothing but what it said.
+// What was destroyed in the middle of a round leaves nothing but what it said.
 TEST(Prefix, rounds_under_way_leave_nothing) {
     const Case c = {.prompt_kernels = false};
     ColdTexts cold(false);
@@ -267,20 +291,53 @@ TEST(Prefix, rounds_under_way_leave_nothing) {
     }
 }
 
-TEST(Prefix, those_that_come_together_share_their_beginning) {
+// In chunks that end inside pages, too: whoever is next reads on where the other ended.
+TEST(Prefix, those_that_come_together_read_their_beginning_once) {
     ColdTexts cold(true);
-    auto engine = make_engine(engine_of({.chunk = 512}));
-    std::vector<uint64_t> ids;
-    std::vector<Job> jobs;
-    for (uint64_t i = 0; i < 8; ++i) {
-        jobs.push_back(greedy(joined(kPrompt, random_prompt(5, kVocab, 70 + i)), i % 2 == 0 ? 0 : 3));
-        ids.push_back(engine->create_sequence(jobs.back().request()).value());
+    for (const uint32_t chunk : {512u, 64u, 24u, 7u}) {
+        SCOPED_TRACE("chunks of " + std::to_string(chunk));
+        auto engine = make_engine(engine_of({.chunk = chunk}));
+        std::vector<uint64_t> ids;
+        std::vector<Job> jobs;
+        for (uint64_t i = 0; i < 8; ++i) {
+            jobs.push_back(greedy(joined(kPrompt, random_prompt(5, kVocab, 70 + i)), i % 2 == 0 ? 0 : 3));
+            ids.push_back(engine->create_sequence(jobs.back().request()).value());
+        }
+        drive(*engine);
+        uint32_t n_read = 0;
+        for (size_t i = 0; i < ids.size(); ++i) {
+            expect_same(answer_of(*engine, ids[i]), cold.of(jobs[i]), std::to_string(i));
+            const LiveSequence& sequence = *find_sequence(*engine, ids[i]);
+            EXPECT_EQ(sequence.cached_n + sequence.prefilled_n, 104u) << i;
+            if (chunk == 512) {
+                EXPECT_EQ(sequence.cached_n, i == 0 ? 0u : 96u) << i;
+            }
+            n_read += sequence.prefilled_n;
+        }
+        const uint32_t least = 96 + 8 * 8; // six pages, and what follows them of each
+        EXPECT_GE(n_read, least);
+        EXPECT_LE(n_read, chunk % kPage == 0 ? least : least + 6 * (kPage - 1)) << "of a page that another one has filled the own part was read for nothing";
+        EXPECT_EQ(engine->scheduler().load().prefix.queries, 8u);
+        EXPECT_EQ(engine->scheduler().load().prefix.rows_found, 8 * 104 - n_read);
     }
+}
+
+// The pages of one, and behind them those of the other, which a fork still reads: it gets the former when it needs them.
+TEST(Prefix, who_said_the_same_does_not_keep_pages_from_a_fork) {
+    auto engine = make_engine(engine_of({.prompt_kernels = false, .slots = 3, .cache_tokens = kContext})); // answers are shared, too
+    Job job = greedy(first_of(kPrompt, 33));
+    job.max_tokens = 47;
+    const uint64_t first = engine->create_sequence(job.request()).value();
+    job.max_tokens = 79;
+    const uint64_t second = engine->create_sequence(job.request()).value();
     drive(*engine);
-    for (size_t i = 0; i < ids.size(); ++i) {
-        expect_same(answer_of(*engine, ids[i]), cold.of(jobs[i]), std::to_string(i));
-        EXPECT_EQ(find_sequence(*engine, ids[i])->cached_n, i == 0 ? 0u : 96u) << i;
-    }
+    Job rest = greedy({});
+    rest.max_tokens = 0; // to the end of the context
+    const uint64_t fork = engine->fork_sequence(second, rest.request()).value();
+    for (const uint64_t id : {first, second}) ASSERT_TRUE(destroy_sequence(*engine, id).ok());
+    drive(*engine);
+    EXPECT_EQ(find_sequence(*engine, fork)->tokens.size(), kContext);
+    EXPECT_EQ(find_sequence(*engine, fork)->n_parked, 0u);
 }
 
 // Another salt finds nothing; the same one does, in forks and appended parts, too.

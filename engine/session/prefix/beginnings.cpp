@@ -12,18 +12,20 @@ uint32_t Beginnings::canonical_rows(const LiveSequence& sequence, uint32_t n_row
     return sequence.prompt_rows.contains(0) ? std::min(n_rows, sequence.prompt_rows.end_of_path(0)) : 0;
 }
 
-void Beginnings::find(LiveSequence& sequence) {
-    if (sequence.target_rows > 0 || sequence.slot->pages_of(ModelRole::target).size() > 0) return;
-    const PrefixTree::Hit hit = tree_.find(sequence.tokens, canonical_rows(sequence, sequence.wanted_rows), sequence.cache_salt);
-    if (hit.target.empty()) return;
+void Beginnings::find(LiveSequence& sequence, uint64_t turn) {
+    const uint32_t had = sequence.target_rows;
+    const PrefixTree::Hit hit = tree_.find(sequence.tokens, had, canonical_rows(sequence, sequence.wanted_rows), sequence.cache_salt);
     const auto rows = static_cast<uint32_t>(hit.target.size()) * page_size_;
-    slots_->adopt(*sequence.slot, ModelRole::target, hit.target);
+    if (rows <= had) return;
+    slots_->adopt(*sequence.slot, ModelRole::target, hit.target, turn);
     sequence.target_rows = sequence.target_len = rows;
-    sequence.cached_n += rows;
-    slots_->tell_tokens(*sequence.slot, 0, std::span(sequence.tokens).first(rows));
-    if (!sequence.names_model() || hit.draft.empty() || sequence.slot->pages_of(ModelRole::draft).size() > 0) return;
-    slots_->adopt(*sequence.slot, ModelRole::draft, hit.draft);
-    sequence.draft_rows = static_cast<uint32_t>(hit.draft.size()) * page_size_;
+    sequence.cached_n += rows - had;
+    slots_->tell_tokens(*sequence.slot, had, std::span(sequence.tokens).subspan(had, rows - had));
+    const uint32_t draft_had = sequence.draft_rows, draft_rows = static_cast<uint32_t>(hit.draft.size()) * page_size_;
+    if (!sequence.names_model() || draft_rows <= draft_had) return;
+    slots_->adopt(*sequence.slot, ModelRole::draft, hit.draft, turn);
+    sequence.draft_rows = draft_rows;
+    if (sequence.slot->is_told) slots_->tell_draft_rows(*sequence.slot, draft_rows);
 }
 
 void Beginnings::share(const LiveSequence& sequence, ModelRole of, uint32_t n_rows) {

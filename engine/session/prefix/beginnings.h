@@ -14,8 +14,9 @@ class Beginnings {
         : models_(models), slots_(&slots), paths_are_one_(paths_are_one), page_size_(models.target.cache().shape().page_size),
           tree_(page_size_, models.target.cache().pool(), models.draft_cache() ? &models.draft_cache()->pool() : nullptr) {}
 
-    // Nothing of it was read in its slot so far: it gets the rows of its beginning that are there.
-    void find(LiveSequence& sequence);
+    // It is about to be read further: it gets the rows that follow its own and are there by now. So those that come together read their
+    // beginning once, in whatever chunks. turn: the last that was started.
+    void find(LiveSequence& sequence, uint64_t turn);
     // The first n_rows of one of its caches took the path of prompts or of answers, as PromptRows says, and are there before any turn
     // that is started from here on.
     void share(const LiveSequence& sequence, ModelRole of, uint32_t n_rows);

@@ -22,10 +22,12 @@ PrefixTree::Node* PrefixTree::child_of(Node& node, std::span<const uint32_t> tok
     return found == node.children.end() ? nullptr : found->second.get();
 }
 
-PrefixTree::Hit PrefixTree::find(std::span<const uint32_t> tokens, uint32_t n_rows, const std::string& salt) {
+PrefixTree::Hit PrefixTree::find(std::span<const uint32_t> tokens, uint32_t had, uint32_t n_rows, const std::string& salt) {
     Hit hit;
-    counts_.queries += 1;
-    counts_.rows_wanted += n_rows;
+    if (had == 0) {
+        counts_.queries += 1;
+        counts_.rows_wanted += n_rows;
+    }
     clock_ += 1;
     const auto root = roots_.find(salt);
     if (root == roots_.end()) return hit;
@@ -37,7 +39,8 @@ PrefixTree::Hit PrefixTree::find(std::span<const uint32_t> tokens, uint32_t n_ro
         if (node->draft_page != kNone && hit.draft.size() == page) hit.draft.push_back(node->draft_page);
         hit.target.push_back(node->target_page);
     }
-    counts_.rows_found += hit.target.size() * page_size_;
+    const uint64_t rows = hit.target.size() * uint64_t{page_size_};
+    counts_.rows_found += rows - std::min<uint64_t>(rows, had);
     return hit;
 }
 
@@ -57,7 +60,7 @@ void PrefixTree::insert(ModelRole of, std::span<const uint32_t> tokens, uint32_t
             next->parent = node;
             counts_.n_nodes += 1;
         }
-        uint32_t& known = of == ModelRole::target ? next->target_page : next->draft_page;
+        uint32_t& known = page_in(of, *next);
         if (known == kNone) {
             known = pages.page(page);
             pool_of(of).keep(known);
@@ -74,7 +77,7 @@ template <typename Visit> void PrefixTree::visit(Node& node, const Visit& each) 
 }
 
 void PrefixTree::let_go(ModelRole of, Node& node) {
-    uint32_t& page = of == ModelRole::target ? node.target_page : node.draft_page;
+    uint32_t& page = page_in(of, node);
     if (page == kNone) return;
     pool_of(of).unkeep(page);
     page = kNone;
@@ -82,6 +85,7 @@ void PrefixTree::let_go(ModelRole of, Node& node) {
 }
 
 void PrefixTree::forget(Node& node) {
+    while (!node.children.empty()) forget(*node.children.begin()->second);
     if (draft_) let_go(ModelRole::draft, node);
     let_go(ModelRole::target, node);
     counts_.n_nodes -= 1;
@@ -90,27 +94,44 @@ void PrefixTree::forget(Node& node) {
     if (!parent.parent && parent.children.empty()) std::erase_if(roots_, [&](const auto& entry) { return &entry.second == &parent; });
 }
 
-// A page that leads to others is needed as long as they are.
-bool PrefixTree::may_go(ModelRole of, const Node& node) {
-    const auto page_in = [of](const Node& at) { return of == ModelRole::target ? at.target_page : at.draft_page; };
-    if (page_in(node) == kNone || pool_of(of).n_owners(page_in(node)) > 1) return false;
-    return std::none_of(node.children.begin(), node.children.end(), [&](const auto& child) { return page_in(*child.second) != kNone; });
+uint32_t& PrefixTree::page_in(ModelRole of, Node& node) { return of == ModelRole::target ? node.target_page : node.draft_page; }
+
+bool PrefixTree::is_spare(ModelRole of, Node& node) { return page_in(of, node) != kNone && pool_of(of).n_owners(page_in(of, node)) == 1; }
+
+bool PrefixTree::is_outermost(ModelRole of, Node& node) {
+    return std::none_of(node.children.begin(), node.children.end(), [&](auto& child) { return page_in(of, *child.second) != kNone; });
+}
+
+PrefixTree::Node* PrefixTree::longest_unused_spare(ModelRole of) {
+    Node* found = nullptr;
+    for (auto& [salt, root] : roots_)
+        visit(root, [&](Node& node) {
+            if (is_spare(of, node) && (!found || node.last_use < found->last_use)) found = &node;
+        });
+    return found;
 }
 
 void PrefixTree::give_back(ModelRole of, uint32_t n_pages) {
     const PagePool& pool = pool_of(of);
     const uint32_t wanted = pool.n_free() + n_pages;
+    const auto go = [&](Node& node) { of == ModelRole::target ? forget(node) : let_go(of, node); };
     std::set<std::pair<uint64_t, Node*>> outermost; // by last use
     for (auto& [salt, root] : roots_)
         visit(root, [&](Node& node) {
-            if (may_go(of, node)) outermost.emplace(node.last_use, &node);
+            if (is_spare(of, node) && is_outermost(of, node)) outermost.emplace(node.last_use, &node);
         });
     while (pool.n_free() < wanted && !outermost.empty()) {
         Node& node = *outermost.extract(outermost.begin()).value().second;
         Node* const parent = node.parent->parent ? node.parent : nullptr;
-        if (of == ModelRole::target) forget(node);
-        else let_go(of, node);
-        if (parent && may_go(of, *parent)) outermost.emplace(parent->last_use, parent);
+        go(node);
+        if (parent && is_spare(of, *parent) && is_outermost(of, *parent)) outermost.emplace(parent->last_use, parent);
+    }
+    // Two that said the same have pages of their own of it. The tree has those of one, and of the other what follows: so the former may
+    // be spare where the latter are not.
+    while (pool.n_free() < wanted) {
+        Node* const node = longest_unused_spare(of);
+        if (!node) return;
+        go(*node);
     }
 }
 

@@ -27,11 +27,13 @@ class PrefixTree {
     struct Hit {
         std::vector<uint32_t> target, draft; // pages of the tokens' first rows; of the draft at most as many
     };
-    // Of the rows [0, n_rows) of these tokens as many as are known, in whole pages.
-    Hit find(std::span<const uint32_t> tokens, uint32_t n_rows, const std::string& salt = {});
+    // Of the rows [0, n_rows) of these tokens as many as are known, in whole pages. had: those that the asker has already, which do not
+    // count as found.
+    Hit find(std::span<const uint32_t> tokens, uint32_t had, uint32_t n_rows, const std::string& salt = {});
     // The first n_rows of the list are those of these tokens. Pages that are known already stay; draft pages join nodes that are there.
     void insert(ModelRole of, std::span<const uint32_t> tokens, uint32_t n_rows, const PageList& pages, const std::string& salt = {});
-    // At least so many pages of a cache, of those that nobody else owns; the longest unused go first, and always before what leads to them.
+    // So many pages of a cache, as far as there are any that nobody else owns; the longest unused go first, and before what leads to
+    // them. One that leads to pages that others still own goes last, and with it all that the tree knows behind it.
     void give_back(ModelRole of, uint32_t n_pages);
 
     struct Counts {
@@ -52,9 +54,12 @@ class PrefixTree {
     };
     Node* child_of(Node& node, std::span<const uint32_t> tokens, uint32_t page);
     PagePool& pool_of(ModelRole of) { return of == ModelRole::target ? *target_ : *draft_; }
-    bool may_go(ModelRole of, const Node& node);
+    static uint32_t& page_in(ModelRole of, Node& node);
+    bool is_spare(ModelRole of, Node& node); // nobody else owns its page
+    bool is_outermost(ModelRole of, Node& node);
+    Node* longest_unused_spare(ModelRole of);
     void let_go(ModelRole of, Node& node);
-    void forget(Node& node); // a leaf; its salt's root with the last of them
+    void forget(Node& node); // and all behind it; its salt's root with the last of them
     template <typename Visit> void visit(Node& node, const Visit& each);
 
     uint32_t page_size_;

@@ -62,9 +62,9 @@ Status Slots::share(const Slot& from, Slot& to, ModelRole of, uint32_t n_rows, s
     return ok_status();
 }
 
-void Slots::adopt(Slot& slot, ModelRole of, std::span<const uint32_t> pages) {
+void Slots::adopt(Slot& slot, ModelRole of, std::span<const uint32_t> pages, uint64_t turn) {
     std::vector<PageChange> changes;
-    slot.pages_of(of).adopt(pages, changes);
+    slot.pages_of(of).adopt(pages, turn, changes);
     writer_.pages(of, slot.number, changes);
 }
 

@@ -48,8 +48,8 @@ class Slots {
     Status map(Slot& slot, ModelRole of, uint32_t n_rows);
     // Pages wholly beyond n_rows of every cache go back when `turn` is complete.
     void keep(Slot& slot, uint32_t n_rows, uint64_t turn);
-    // The slot, which has no pages of this cache, gets these, which others own, too.
-    void adopt(Slot& slot, ModelRole of, std::span<const uint32_t> pages);
+    // The slot's first pages of this cache are these from now on, which others own, too; its own go back when `turn` is complete.
+    void adopt(Slot& slot, ModelRole of, std::span<const uint32_t> pages, uint64_t turn);
     // All pages of one cache go back when `turn` is complete.
     void give_up(Slot& slot, ModelRole of, uint64_t turn) { slot.pages_of(of).shrink(0, turn); }
     // `to` gets the first n_rows of `from`; what is to be copied joins `copies`. capacity as map.
