@@ -123,6 +123,42 @@ TEST(SpeculationCosts, TextsThatGrowSlowerAreNoSlowerMachine) {
     EXPECT_GT(std::abs(without - right), 0.05 * right) << "a text that tells nothing";
 }
 
+// The rows of one sequence read its keys and values together on a GPU: where those are most of what a pass reads, drafts that a full batch
+// has no room for pay again (MagicDec, Chen et al. 2024). A CPU reckons with each row's arithmetic.
+TEST(SpeculationCosts, LongTextsMakeRowsOfManySequencesCheapAgainOnAGpu) {
+    constexpr double kGrowth = 0.2 / 1000; // of a pass of one row, with each token
+    const double v16 = 2.25, v32 = 4.5;    // without text
+    const auto ratio_at = [](const CostModel& costs) {
+        return costs.round_ms({.proposals = true, .draft_len = 1, .batch = 16}) / costs.plain_ms(16);
+    };
+    for (const bool is_cpu : {false, true}) {
+        CostPrior prior = {.target_bytes = 1'700'000'000, .draft_bytes = 170'000'000, .target_stages = 200, .draft_stages = 60, .is_cpu = is_cpu};
+        CostModel costs(prior);
+        const double unit = costs.plain_ms(1); // as it guesses, so that what it reckons for text is right
+        prior.target_text_bytes = static_cast<uint64_t>(kGrowth * unit * (is_cpu ? 10e6 / 2.5 : 300e6));
+        costs = CostModel(prior);
+        const auto text_of = [&](double v, uint32_t batch, double len) { return kGrowth * len * (is_cpu ? v : batch); };
+        for (int i = 0; i < 60; ++i) // by long texts alone
+            for (const double len : {2000.0, 4000.0}) {
+                costs.observe({}, {.verify_ms = unit * (1 + text_of(1, 1, len)), .accept_ms = 0.01, .wall_ms = 1, .text_len = len});
+                costs.observe({.batch = 16}, {.verify_ms = unit * (v16 + text_of(v16, 16, len)), .accept_ms = 0.01, .wall_ms = 1, .text_len = len});
+                const RoundShape drafted = {.proposals = true, .draft_len = 1, .batch = 16};
+                costs.observe(drafted, {.draft_ms = 0.001, .verify_ms = unit * (v32 + text_of(v32, 16, len)), .accept_ms = 0.01, .wall_ms = 1, .text_len = len});
+            }
+        EXPECT_NEAR(costs.v(16), v16, 0.1 * v16) << is_cpu;
+        EXPECT_NEAR(costs.v(32), v32, 0.1 * v32) << is_cpu;
+        costs.set_text_len(0);
+        const double without = ratio_at(costs);
+        costs.set_text_len(8000);
+        const double with = ratio_at(costs);
+        if (is_cpu) {
+            EXPECT_NEAR(with, without, 0.1 * without);
+        } else {
+            EXPECT_LT(with, 0.7 * without);
+        }
+    }
+}
+
 TEST(SpeculationCosts, RoundsOfTheDeadAndThoseBehindPromptsAreNotLearnt) {
     CostModel costs(prior_of(50, 0.2, false));
     for (int i = 0; i < 10; ++i) costs.observe({}, {0, 50, 0.5, 51});

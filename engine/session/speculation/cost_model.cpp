@@ -120,15 +120,15 @@ double CostModel::ratio(Part part, uint32_t index) const {
 
 double CostModel::unit_ms() const { return unit_prior_ms_ * std::exp(correction(Part::unit, 0)); }
 
-double CostModel::target_growth() const { return 1 + target_growth_ * text_len_; }
+double CostModel::with_text(double pass, double growth, double apart) const { return pass + growth * text_len_ * (prior_.is_cpu ? pass : apart); }
 
-double CostModel::draft_growth() const { return 1 + draft_growth_ * text_len_; }
+double CostModel::verify_ratio(const RoundShape& shape) const { return with_text(ratio(Part::verify, shape.rows()), target_growth_, shape.batch); }
 
 double CostModel::draft_ratio(const RoundShape& shape) const {
     if (!shape.model) return shape.proposals ? ratio(Part::proposals, shape.batch) : 0;
     // The first pass carries two rows per slot.
     const double passes = shape.draft_len - 1 + rows_prior(2 * shape.batch) / rows_prior(shape.batch);
-    return passes * ratio(shape.transforms ? Part::draft_transformed : Part::draft, shape.batch) * draft_growth();
+    return passes * with_text(ratio(shape.transforms ? Part::draft_transformed : Part::draft, shape.batch), draft_growth_, c_prior_ * shape.batch);
 }
 
 double CostModel::accept_ratio(const RoundShape& shape) const {
@@ -136,7 +136,7 @@ double CostModel::accept_ratio(const RoundShape& shape) const {
 }
 
 double CostModel::gpu_ratio(const RoundShape& shape) const {
-    return draft_ratio(shape) + ratio(Part::verify, shape.rows()) * target_growth() + accept_ratio(shape);
+    return draft_ratio(shape) + verify_ratio(shape) + accept_ratio(shape);
 }
 
 const CostModel::Recent& CostModel::overhead(const RoundShape& shape) const {
@@ -239,10 +239,13 @@ void CostModel::observe(const RoundShape& shape, const ObservedRound& times) {
         // One time cannot correct both passes. It corrects the draft's; the verify pass is learnt from rounds without drafts.
         const double all = gpu_ratio(shape);
         if (draft) draft->weight = std::max(0.05, draft_ratio(shape) / all);
-        else if (verify) verify->weight = v(rows) * target_growth() / all;
+        else if (verify) verify->weight = verify_ratio(shape) / all;
         return learn(times.wall_ms, round_ms(shape), draft ? draft : verify, 0);
     }
-    learn(times.verify_ms, unit_ms() * prior(Part::verify, rows) * std::exp(correction(Part::verify, rows)) * target_growth(), verify, 0); // ratio() has bounds
+    const double pass = prior(Part::verify, rows) * std::exp(correction(Part::verify, rows)); // ratio() has bounds
+    const double with_keys = with_text(pass, target_growth_, shape.batch);
+    if (verify && !prior_.is_cpu) verify->weight = pass / with_keys;
+    learn(times.verify_ms, unit_ms() * with_keys, verify, 0);
     if (draft) learn(times.draft_ms, unit_ms() * draft_ratio(shape), draft, 0);
     learn(times.accept_ms, unit_ms() * accept_ratio(shape), {{{shape.transforms ? Part::accept_transformed : Part::accept, rows}, 1}}, kAcceptNoise);
     if (!(times.wall_ms > 0) || !std::isfinite(times.wall_ms)) return;

@@ -2,10 +2,13 @@
 // answers for every shape. Knows nothing of acceptance.
 //
 // Every cost is a multiple of `unit`, the time of a one-row target pass now, without text before it: machines change speed by 2x within minutes,
-// ratios stay. A pass of the same rows takes longer the more text is before it; how much longer is reckoned from the bytes of keys and
-// values: otherwise a long text followed by a short one would look like a faster machine. Logarithms of the unit and of all ratios are the state of a Kalman filter: known ratios tell the machine's
-// speed, a known speed tells new ratios. A ratio that is not observed for long becomes less certain and moves
-// with those that are. A busy machine teaches all of them wrongly in one direction, and that has to be forgotten again.
+// ratios stay. A pass takes longer the more text is before its rows; how much longer is reckoned from the bytes of keys and values:
+// otherwise a long text followed by a short one would look like a faster machine. On a GPU the rows of one sequence read its keys and
+// values together, so drafts pay for larger batches where texts are long; on a CPU arithmetic counts, and each row pays for itself.
+//
+// Logarithms of the unit and of all ratios are the state of a Kalman filter: known ratios tell the machine's speed, a known speed tells
+// new ratios. A ratio that is not observed for long becomes less certain and moves with those that are. A busy machine teaches all of
+// them wrongly in one direction, and that has to be forgotten again.
 #pragma once
 
 #include "session/turns/turn_slices.h"
@@ -119,8 +122,10 @@ class CostModel {
     double ratio(Part part, uint32_t index) const;      // in units
     double unit_ms() const;
     Factor& factor(const Key& key);
-    double target_growth() const; // a pass / one without text before it
-    double draft_growth() const;
+    // Units of a pass, which takes `pass` where there is no text. growth: of a pass of one row with each token; apart: what passes of
+    // one row for each of its sequences would take, one after the other.
+    double with_text(double pass, double growth, double apart) const;
+    double verify_ratio(const RoundShape& shape) const;
     double draft_ratio(const RoundShape& shape) const; // all passes of the round
     double accept_ratio(const RoundShape& shape) const;
     double gpu_ratio(const RoundShape& shape) const;
