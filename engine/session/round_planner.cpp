@@ -25,7 +25,7 @@ RoundShape shape_of(const RoundForm& form, bool proposals) {
 
 } // namespace
 
-void RoundPlanner::plan(std::span<const Entry> entries, uint32_t batch, const SpeculationPolicy::IsReady& is_ready) {
+bool RoundPlanner::plan(std::span<const Entry> entries, uint32_t batch, const SpeculationPolicy::IsReady& is_ready) {
     std::vector<SpeculatingSequence> group;
     bool transforms = false;
     for (const Entry& entry : entries) {
@@ -54,7 +54,7 @@ void RoundPlanner::plan(std::span<const Entry> entries, uint32_t batch, const Sp
     }
     costs_.set_text_len(mean_of(entries, [](const Entry& entry) { return entry.sequence->target_len; }));
     const bool by_coins = std::any_of(entries.begin(), entries.end(), [](const Entry& entry) { return is_simulated(entry.sequence->request); });
-    (by_coins ? coin_policy_ : policy_).decide(group, batch, transforms, is_ready);
+    const RoundPlan planned = (by_coins ? coin_policy_ : policy_).decide(group, batch, transforms, is_ready);
     for (size_t i = 0; i < entries.size(); ++i) {
         LiveSequence& sequence = *entries[i].sequence;
         sequence.choice = group[i].choice;
@@ -62,6 +62,7 @@ void RoundPlanner::plan(std::span<const Entry> entries, uint32_t batch, const Sp
         const DrafterChoiceRow& who = sequence.request.who();
         sequence.drafter = sequence.choice.source == DraftSource::none ? Drafter::none : sequence.choice.source == DraftSource::model ? who.by_pass : who.proposer;
     }
+    return planned.searches;
 }
 
 void RoundPlanner::observe_times(const Turn& turn, double wall_ms, bool is_steady) {

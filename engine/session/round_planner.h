@@ -23,8 +23,9 @@ class RoundPlanner {
         uint32_t lag_rows;
         uint32_t tokens_left; // before its limits, rounds under way taken off
     };
-    // Sets drafter, draft_len and choice of every sequence. Those whose choice is to catch up take no part in the round.
-    void plan(std::span<const Entry> entries, uint32_t batch, const SpeculationPolicy::IsReady& is_ready);
+    // Sets drafter, draft_len and choice of every sequence. Those whose choice is to catch up take no part in the round. True: it is worth
+    // searching texts after it.
+    bool plan(std::span<const Entry> entries, uint32_t batch, const SpeculationPolicy::IsReady& is_ready);
 
     // GPU times and what the host adds, before anything was timed by bytes and stages.
     struct Predicted {

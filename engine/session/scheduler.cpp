@@ -162,6 +162,7 @@ Result<bool> Scheduler::start_round(double limit_ms) {
     }
     if (entries.empty()) return false;
     form.batch = std::min(std::bit_ceil(static_cast<uint32_t>(entries.size())), limits_.max_batch);
+    if (!searches_pay_ && turns_->is_compiled({.kind = TurnKind::round, .round = without_search(form)})) form.searches = false;
     if (RoundForm planned = form; !turns_->is_compiled({.kind = TurnKind::round, .round = form})) { // as when some of the group catch up
         planned.batch = std::max(planned.batch, planned_form_.batch);
         join_sampling(planned, planned_form_);
@@ -241,7 +242,7 @@ Status Scheduler::plan_round() {
     }
     AUSPEX_TRY(ready_.ask_for(planned_form_, by_model, by_others, last_draft_len));
     ready_.begin_choice();
-    planner_->plan(entries, planned_form_.batch, [&](bool model, uint32_t draft_len) {
+    searches_pay_ = planner_->plan(entries, planned_form_.batch, [&](bool model, uint32_t draft_len) {
         RoundForm form = planned_form_;
         form.model_drafts = model;
         form.draft_len = draft_len;

@@ -94,6 +94,7 @@ class Scheduler {
     };
     std::optional<Shortage> shortage_; // of the oldest that went short
     RoundForm planned_form_ = {}; // batch and sampling of those whose next round was planned together
+    bool searches_pay_ = true;    // after that round
     Limits limits_;
     uint32_t draft_context_; // rows that the draft model's own cache holds of a sequence; 0: there is none
 };

@@ -322,5 +322,45 @@ TEST(BundledDraftersAlone, most_drafts_are_accepted_where_text_repeats) {
     }
 }
 
+// Where a full batch makes twice the rows take twice as long, plain rounds are those of an engine without drafters: nothing is found,
+// until somebody comes whose draft_len is fixed.
+TEST(Searches, nobody_searches_where_no_draft_could_pay) {
+    EngineDesc desc;
+    desc.target_synthetic = random_model({.d = 512, .layers = 2, .heads = 8, .kv_heads = 8, .head_dim = 64, .ffn = 2048, .vocab = kVocab, .scale = 0.2f}, 1);
+    desc.max_sequences = 17;
+    desc.max_draft_len = 1;
+    desc.max_context = 256;
+    auto engine = make_engine(desc);
+    Job job = {.prompt = std::vector<uint32_t>(40, 5), .draft_len = kAutoDraftLen, .drafter = DrafterChoice::automatic};
+    job.transforms.biases = {{5, 1000.0f}}; // each text says one token for ever: a search always finds something
+    std::vector<uint64_t> ids;
+    for (uint32_t i = 0; i < 16; ++i) ids.push_back(engine->create_sequence(job.request()).value());
+    const auto n_found = [&](uint32_t n_rounds) { // in so many rounds of them all
+        uint32_t found = 0;
+        for (uint32_t n = 0; n < n_rounds; ++n) {
+            const uint64_t rounds = find_sequence(*engine, ids.back())->stats.rounds; // its prompt is read last
+            drive(*engine, [&] { return find_sequence(*engine, ids.back())->stats.rounds > rounds; });
+            for (const uint64_t id : ids) found += find_sequence(*engine, id)->match_len > 0;
+        }
+        return found;
+    };
+    ASSERT_TRUE(engine->prepare(job.request()).ok());
+    n_found(20); // until costs are known
+    const CostModel& costs = engine->planner().costs();
+    ASSERT_TRUE(costs.is_calibrated());
+    const double rows_twice = costs.round_ms({.proposals = true, .draft_len = 1, .batch = 16, .transforms = true}) / costs.round_ms({.batch = 16, .transforms = true});
+    const uint32_t found = n_found(16);
+    std::printf("  a round of 32 rows takes %.2f times as long as one of 16; of 256 searches %u found something\n", rows_twice, found);
+    if (rows_twice > 1.97) { // a draft that is nearly always right gives 1.95 tokens
+        EXPECT_LT(found, 64u) << "costs are near those where it begins to pay, so it may begin now and then";
+    } else if (rows_twice < 1.85) {
+        EXPECT_GT(found, 64u);
+    }
+    job.draft_len = 1;
+    ids.push_back(engine->create_sequence(job.request()).value());
+    n_found(2);
+    EXPECT_GT(n_found(4), 0u) << "it is promised its drafts";
+}
+
 } // namespace
 } // namespace auspex::drafters_test

@@ -1,11 +1,14 @@
 // The rules of draft_len auto, one by one and without a simulator: which round is best, what a text may lose, and which drafts rest.
 #include "session/speculation/account.h"
 #include "session/speculation/best_shape.h"
+#include "session/speculation/policy.h"
 #include "session/speculation/probation.h"
+#include "session/speculation/prospects.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <map>
 
 namespace auspex::policy_rules_test {
@@ -257,6 +260,54 @@ TEST(Probation, AfterAGoodRunEarlierFailuresAreForgotten) {
         for (int i = 0; i < n_rounds; ++i) probation.drafts(DraftClass::model, false);
         EXPECT_EQ(pause_of(probation), n_rounds == 32 ? 8u : 32u);
     }
+}
+
+// About the bundled pair on an H100: passes of so many rows over one of one row.
+CostModel costs_of_small_pair(double v32) {
+    CostModel costs({.target_bytes = 40'000'000, .draft_bytes = 8'000'000, .target_stages = 45, .draft_stages = 14});
+    for (int i = 0; i < 40; ++i)
+        for (const auto& [rows, v] : std::map<uint32_t, double>{{1, 1}, {2, 1.045}, {4, 1.22}, {8, 1.57}, {16, 2.25}, {32, v32}, {64, 2 * v32}})
+            for (const uint32_t draft_len : {0u, 1u})
+                if (rows > draft_len) costs.observe({.proposals = draft_len > 0, .draft_len = draft_len, .batch = rows / (1 + draft_len)}, {.draft_ms = 0.001 * draft_len, .verify_ms = 0.157 * v, .accept_ms = 0.01, .wall_ms = 0.17 * v});
+    return costs;
+}
+
+TEST(Policy, NobodySearchesWhereTheBatchFillsTheDevice) {
+    const auto searches = [](SpeculationPolicy& policy, uint32_t n, bool with_fixed, const LongRun& long_run) {
+        std::vector<SequenceSpeculation> states(n, SequenceSpeculation(long_run));
+        std::vector<SpeculatingSequence> group;
+        for (SequenceSpeculation& state : states) group.push_back({.state = &state, .is_searched = true});
+        if (with_fixed) group.front().is_fixed = true, group.front().fixed_draft_len = 2;
+        return policy.decide(group, std::bit_ceil(n), false, [](bool, uint32_t) { return true; }).searches;
+    };
+    LongRun long_run;
+    const CostModel costs = costs_of_small_pair(4.8);
+    SpeculationPolicy policy(costs, long_run, 4);
+    for (const uint32_t n : {1u, 2u, 4u, 8u}) EXPECT_TRUE(searches(policy, n, false, long_run)) << n; // v(16) / v(8) is 1.43
+    EXPECT_FALSE(searches(policy, 16, false, long_run)) << "twice the rows take more than twice as long";
+    EXPECT_TRUE(searches(policy, 16, true, long_run)) << "a fixed draft_len keeps its drafts, whoever is beside it";
+    EXPECT_TRUE(searches(policy, 1, false, long_run)) << "alone it costs nothing";
+    EXPECT_FALSE(searches(policy, 16, false, long_run));
+    const CostModel untaught({.target_bytes = 40'000'000, .target_stages = 45});
+    SpeculationPolicy knows_nothing(untaught, long_run, 4);
+    EXPECT_TRUE(searches(knows_nothing, 16, false, long_run));
+}
+
+// Between what it takes to begin and what it takes to go on, it stays as it is.
+TEST(Policy, NoiseDoesNotBeginAndEndSearches) {
+    LongRun long_run;
+    SequenceSpeculation state(long_run);
+    const std::vector<SpeculatingSequence> group(16, SpeculatingSequence{.state = &state, .is_searched = true});
+    const Candidate plain = {.shape = {.batch = 16}, .tokens = 16};
+    const auto could = [&](double v32, bool is_searched) { return proposals_could_win(group, plain, 1, costs_of_small_pair(v32), is_searched); };
+    uint32_t n_kept = 0;
+    for (double v32 = 4; v32 < 5; v32 += 0.02) {
+        EXPECT_LE(could(v32, false), could(v32, true)) << v32;
+        n_kept += could(v32, true) && !could(v32, false);
+    }
+    EXPECT_GE(n_kept, 3u);
+    EXPECT_TRUE(could(4, false));
+    EXPECT_FALSE(could(5, true));
 }
 
 } // namespace

@@ -24,7 +24,8 @@
 //  7. Only rounds that are ready are chosen; others wait for their shaders. The account pays for recording a shape in its first two
 //     rounds, because each of the two in flight has a recording of its own.
 //  8. In company one's drafts and catch-ups take the time of all, and who takes part changes all the time: there are no probes, and
-//     drafts by the model begin when eight plans in a row promised them. They end as soon as a plan does not.
+//     drafts by the model begin when eight plans in a row promised them. They end as soon as a plan does not. Where not even
+//     proposals that are nearly always right could win, nobody searches for any: then the round is what it is without drafters.
 //
 // Sequences of a group share the round's time: time is counted in tokens that plain rounds of the group would give.
 #include "session/speculation/policy.h"
@@ -130,6 +131,14 @@ AskedRound SpeculationPolicy::choose(Group group, const RoundShape& base, const 
     return {};
 }
 
+// Alone a search costs less than can be measured, and tells of proposals what nothing else does.
+bool SpeculationPolicy::is_worth_searching(Group group, const Candidate& plain, const Candidate& chosen) {
+    const bool is_promised = std::any_of(group.begin(), group.end(), [](const SpeculatingSequence& sequence) { return sequence.is_fixed && sequence.is_searched; });
+    if (group.size() == 1 || is_promised || chosen.shape.draft_len > 0 || !costs_.is_calibrated()) return true;
+    searches_ = proposals_could_win(group, plain, max_draft_len_, costs_, searches_);
+    return searches_;
+}
+
 void SpeculationPolicy::begin_text(SequenceSpeculation& state, const RoundShape& base) const {
     state.began = true;
     if (!long_run_.is_known(DraftClass::model)) state.account.open(std::max(kUnknownAccount, std::min(kProbeSavings, long_run_.savings)));
@@ -183,7 +192,7 @@ RoundPlan SpeculationPolicy::decide(Group group, uint32_t batch, bool transforms
     for (SpeculatingSequence& sequence : group)
         if (sequence.is_searched) sequence.choice.match_len = sequence.match_len;
     const RoundShape shape = shape_of(group, base, false);
-    return {shape, asked.is_probe, costs_.round_ms(shape), chosen.tokens};
+    return {shape, asked.is_probe, is_worth_searching(group, plain, chosen), costs_.round_ms(shape), chosen.tokens};
 }
 
 void SpeculationPolicy::observe(SequenceSpeculation& state, const DraftChoice& choice, uint32_t draft_len, uint32_t accepted_len, Foretold foretold) {

@@ -13,6 +13,7 @@ namespace auspex {
 struct RoundPlan {
     RoundShape shape; // of the round, without those that catch up
     bool is_probe = false;
+    bool searches = true; // after it: proposals that are found could pay
     double predicted_ms = 0, predicted_tokens = 0;
 };
 
@@ -38,6 +39,7 @@ class SpeculationPolicy {
     void begin_text(SequenceSpeculation& state, const RoundShape& base) const;
     Candidate evaluate(Group group, const RoundShape& base, const AskedRound& asked, const Candidate* plain) const;
     bool drop_unaffordable(Group group, Candidate& candidate, const Candidate& plain, bool is_probe) const;
+    bool is_worth_searching(Group group, const Candidate& plain, const Candidate& chosen);
     AskedRound choose(Group group, const RoundShape& base, const Candidate& plain, const IsReady& is_ready);
     double catch_up_loss(const SpeculatingSequence& sequence, double token_ms, bool is_probe) const;
     void commit(Group group, const Candidate& chosen, const Candidate& plain, bool is_probe);
@@ -49,6 +51,7 @@ class SpeculationPolicy {
     BestShape best_shape_;
     PlainReference reference_;
     uint32_t promised_ = 0; // plans in a row in which drafts were best; whoever is alone needs no more than one
+    bool searches_ = true; // in company
     double probe_savings_ = 0; // tokens, that a probe of doubtful costs takes
 };
 

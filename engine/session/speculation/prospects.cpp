@@ -21,6 +21,18 @@ bool could_win(std::span<const SpeculatingSequence> group, const Candidate& plai
     return false;
 }
 
+bool proposals_could_win(std::span<const SpeculatingSequence> group, const Candidate& plain, uint32_t max_draft_len, const CostModel& costs, bool is_searched) {
+    const double plain_rate = plain.tokens / costs.round_ms(plain.shape);
+    const auto n_searched = static_cast<double>(std::count_if(group.begin(), group.end(), [](const SpeculatingSequence& sequence) { return sequence.is_searched && !sequence.is_fixed; }));
+    for (uint32_t draft_len = 1; draft_len <= max_draft_len; ++draft_len) {
+        RoundShape shape = plain.shape;
+        shape.proposals = true, shape.draft_len = draft_len;
+        const double rate = (plain.tokens + n_searched * (expected_tokens(kBestAlpha, draft_len) - 1)) / costs.round_ms(shape);
+        if (is_searched ? rate > plain_rate : is_worth_beginning(rate, plain_rate)) return true;
+    }
+    return false;
+}
+
 bool usually_wins(double alpha, const RoundShape& base, uint32_t max_draft_len, const CostModel& costs) {
     const double plain_ms = costs.plain_ms(base.batch);
     for (uint32_t draft_len = 1; draft_len <= max_draft_len; ++draft_len) {

@@ -37,6 +37,7 @@ Status ReadyRounds::ask_for(RoundForm form, bool by_model, bool by_others, uint3
     if (asked == limits_.max_draft_len || (asked > 0 && draft_len < kShortDrafts)) return ok_status();
     std::vector<TurnKey> keys;
     if (by_model && asked == 0) keys = catch_up_turns(limits_);
+    if (form.searches && form.batch > 1 && asked == 0) keys.push_back({.kind = TurnKind::round, .round = without_search(form)});
     const uint32_t shortest = asked + 1;
     asked = asked == 0 ? std::min(kShortDrafts, limits_.max_draft_len) : limits_.max_draft_len;
     for (const bool model_drafts : {true, false}) {

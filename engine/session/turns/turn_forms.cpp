@@ -28,6 +28,11 @@ void join_sampling(RoundForm& form, const RoundForm& other) {
     form.truncation.min_p |= other.truncation.min_p;
 }
 
+RoundForm without_search(RoundForm form) {
+    form.searches = false;
+    return form;
+}
+
 std::vector<TurnKey> catch_up_turns(const TurnLimits& limits) {
     if (!limits.has_draft_cache) return {};
     std::vector<TurnKey> turns = {{.kind = TurnKind::answer_catch_up, .rows = catch_up_rows(limits.max_replay_rows)}};
@@ -58,6 +63,7 @@ std::vector<TurnKey> turns_of(const SequenceRequest& request, const TurnLimits& 
                 if (form.draft_len == 0 ? model_drafts : !(model_drafts ? by_model : by_others)) continue;
                 form.model_drafts = model_drafts;
                 turns.push_back({.kind = TurnKind::round, .round = form});
+                if (form.draft_len == 0 && form.batch > 1 && form.searches && request.draft_len == kAutoDraftLen) turns.push_back({.kind = TurnKind::round, .round = without_search(form)});
             }
     return turns;
 }

@@ -33,6 +33,7 @@ struct TurnLimits {
 RoundForm empty_round();
 void add_to_round(RoundForm& form, const SequenceRequest& request);
 void join_sampling(RoundForm& form, const RoundForm& other); // what sequences of either need, but for batch and drafts
+RoundForm without_search(RoundForm form); // where no draft could pay
 
 // Every turn that sequences with such a request may take part in.
 std::vector<TurnKey> turns_of(const SequenceRequest& request, const TurnLimits& limits);
