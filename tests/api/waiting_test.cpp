@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <chrono>
 #include <cmath>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -114,6 +115,26 @@ TEST_F(WaitingApi, StatesAndFiguresSayWhatIs) {
     EXPECT_GE(load().prefix_pages_inserted, 2u);
     EXPECT_EQ(load().parked_n, 2u) << "the one that was over made room";
     EXPECT_EQ(load().wait_ms, 0.0);
+}
+
+TEST_F(WaitingApi, APromptsProgressCanBeRead) {
+    const auspex_sequence first = create(request());
+    EXPECT_EQ(state_of(first).rows_read, 0u);
+    std::set<uint32_t> seen; // while it is read
+    for (auspex_status status = AUSPEX_OK; status != AUSPEX_FINISHED && state_of(first).phase == AUSPEX_PHASE_PROMPT;) {
+        const auspex_sequence_state before = state_of(first);
+        seen.insert(before.rows_read);
+        EXPECT_EQ(before.rows_to_read, 39u);
+        status = auspex_engine_step(engine_, 1, nullptr); // a microsecond: chunks are as small as they can be
+        ASSERT_GE(status, 0) << last_error_;
+        EXPECT_GE(state_of(first).rows_read, before.rows_read);
+        ASSERT_EQ(auspex_engine_wait(engine_, 60'000), AUSPEX_OK);
+    }
+    EXPECT_GE(seen.size(), 3u);
+    EXPECT_LT(*seen.rbegin(), 39u);
+    EXPECT_GE(state_of(first).rows_read, 39u);
+    finish();
+    EXPECT_EQ(state_of(first).rows_read, 39u + 8) << "all but the last token, which nobody needed";
 }
 
 // Also of what the device has done and nobody has read.

@@ -13,7 +13,7 @@ namespace auspex::test {
 
 struct Life {
     Status first_error;                        // of create, or of a later call
-    bool created = false, finished = false, was_parked = false;
+    bool created = false, finished = false, was_parked = false, has_evicted = false;
     std::vector<std::vector<uint32_t>> tokens; // of each sequence, when finished
 };
 
@@ -22,7 +22,7 @@ enum class Pace {
     sliced,  // segment by segment, as under a time budget
     dropped, // sliced, and destroyed in the middle of a round
     itself,  // as free, and the target drafts by its own weights
-    parked,  // as free, with hardly the pages of one sequence: the first is parked and resumed, beginnings are found and evicted
+    parked,  // as free, with hardly the pages of one sequence: the first is parked and resumed, and a third, of another text, has beginnings evicted
 };
 
 inline SyntheticModel tiny_model(uint32_t hidden_size, uint64_t seed) {
@@ -66,6 +66,7 @@ inline void expect_lost(Engine& engine, uint64_t sequence) {
 
 inline Life live(const Injection& injection, Pace pace, const std::string& cache_folder = "") {
     Life life;
+    keep_driver_loaded(); // the devices that tests keep would outlive it
     VkInjector& injector = VkInjector::instance();
     injector.reset(injection);
     auto note = [&](const Status& status) {
@@ -126,8 +127,19 @@ inline Life live(const Injection& injection, Pace pace, const std::string& cache
                 continue;
             }
         }
+        const size_t n_sequences = pace == Pace::parked ? 3 : 2;
         if (stepped.ok() && !stepped.value().pending) {
-            life.finished = ids.size() == 2;
+            if (ids.size() == 2 && n_sequences == 3) {
+                SequenceRequest other = request;
+                for (uint32_t& token : other.prompt) token = 49 - token;
+                other.max_tokens = 25; // all pages
+                auto third = engine.create_sequence(other);
+                if (third.ok()) ids.push_back(third.value());
+                else note(third.status());
+                if (third.ok()) continue;
+            }
+            life.finished = ids.size() == n_sequences;
+            life.has_evicted = engine.scheduler().load().prefix.pages_evicted > 0;
             break;
         }
         Status status = stepped.status();

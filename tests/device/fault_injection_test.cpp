@@ -13,6 +13,7 @@ TEST(FaultInjection, NothingLeaksWithoutFaults) {
         EXPECT_TRUE(life.first_error.ok()) << life.first_error.message();
         EXPECT_EQ(life.finished, pace != Pace::dropped);
         EXPECT_EQ(life.was_parked, pace == Pace::parked);
+        EXPECT_EQ(life.has_evicted, pace == Pace::parked);
         EXPECT_EQ(VkInjector::instance().alive(), "");
         std::printf("pace %d: %zu calls\n", static_cast<int>(pace), VkInjector::instance().calls().size());
     }

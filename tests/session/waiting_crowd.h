@@ -3,6 +3,7 @@
 
 #include "session/same_answer.h"
 
+#include <array>
 #include <random>
 
 namespace auspex::test::crowd {
@@ -49,11 +50,23 @@ inline std::vector<Answer> each_alone(const EngineDesc& desc, std::span<const Jo
 }
 inline Scheduler::Position position(Engine& engine, uint64_t id) { return engine.scheduler().position(*find_sequence(engine, id)); }
 
-// Whatever happens to them, at whatever moment: nothing is lost, and nobody else's text changes.
-inline void check_random_moments(uint32_t n_moves, uint32_t seed) {
-    const std::vector<Job> jobs = mixed_jobs(16);
-    const std::vector<Answer> expected = each_alone(engine_with(1, 0), jobs);
-    auto engine = make_engine(engine_with(3, 6, kContext * 3 / 2));
+// What a sequence was doing when it was cancelled.
+enum class Doing { waiting, parked, prompt, waiting_for_its_source, rounds };
+constexpr size_t kDoings = 5;
+inline Doing doing(Engine& engine, uint64_t id) {
+    const Phase phase = position(engine, id).phase;
+    if (phase == Phase::parked) return Doing::parked;
+    if (find_sequence(engine, id)->fork_of != 0) return Doing::waiting_for_its_source;
+    return phase == Phase::waiting ? Doing::waiting : phase == Phase::prompt ? Doing::prompt : Doing::rounds;
+}
+
+// Whatever happens to them, at whatever moment: nothing is lost, and nobody else's text changes, nor a bit of its log-probabilities.
+// Goes on until n_cancels were cancelled, some of them whatever they were doing.
+inline void check_random_moments(uint32_t n_moves, uint32_t n_cancels, uint32_t seed) {
+    std::vector<Job> jobs = mixed_jobs(16);
+    for (Job& job : jobs) job.with_logprobs = true;
+    const std::vector<Answer> expected = each_alone(with_prompt_kernels(engine_with(1, 0)), jobs);
+    auto engine = make_engine(with_prompt_kernels(engine_with(3, 6, kContext * 3 / 2)));
     std::mt19937 generator(seed);
     const auto random = [&](uint32_t n) { return static_cast<uint32_t>(generator() % n); };
     struct Alive {
@@ -61,9 +74,18 @@ inline void check_random_moments(uint32_t n_moves, uint32_t seed) {
         std::optional<size_t> job; // whose text it must say, unless it was cancelled
     };
     std::vector<Alive> alive;
-    uint32_t n_checked = 0, n_refused = 0;
+    uint32_t n_checked = 0, n_refused = 0, n_cancelled = 0;
+    std::array<uint32_t, kDoings> cancelled = {}; // while doing what
+    const auto cancel = [&](Alive& one) {
+        if (find_sequence(*engine, one.id)->stop == StopReason::none) {
+            cancelled[static_cast<size_t>(doing(*engine, one.id))] += 1;
+            n_cancelled += 1;
+        }
+        one.job.reset();
+        ASSERT_TRUE(cancel_sequence(*engine, one.id).ok());
+    };
     // On a slow machine few answers end within so many moves: it goes on until some were looked at.
-    const auto has_seen_enough = [&] { return n_checked > 10 && n_refused > 10; };
+    const auto has_seen_enough = [&] { return n_checked > 10 && n_refused > 10 && n_cancelled >= n_cancels; };
     for (uint32_t move = 0; (move < n_moves || (!has_seen_enough() && move < 20 * n_moves)) && !testing::Test::HasFatalFailure(); ++move) {
         const uint32_t what = random(12);
         if (what < 4 && alive.size() < 12) {
@@ -82,10 +104,7 @@ inline void check_random_moments(uint32_t n_moves, uint32_t seed) {
             if (what == 5 || what == 6) {
                 ASSERT_TRUE(engine->admission().resume(one.id).ok());
             }
-            if (what == 7 && sequence->stop == StopReason::none && random(8) == 0) {
-                ASSERT_TRUE(cancel_sequence(*engine, one.id).ok());
-                one.job.reset();
-            }
+            if (what == 7 && random(4) == 0) cancel(one);
             if (what == 8) {
                 Job fork = job_of(1, 9, move);
                 fork.prompt.clear();
@@ -95,8 +114,7 @@ inline void check_random_moments(uint32_t n_moves, uint32_t seed) {
                 const Status appended = engine->append_sequence(one.id, job_of(4, 6, move).request());
                 EXPECT_TRUE(appended.ok() || appended.code() == Code::capacity) << appended.message();
             }
-            if (what == 10 && random(4) == 0) one.job.reset(), static_cast<void>(cancel_sequence(*engine, one.id));
-            if (what == 11 && random(6) == 0) { // whatever it is doing
+            if (what >= 10 && random(12) == 0) { // whatever it is doing
                 ASSERT_TRUE(destroy_sequence(*engine, one.id).ok());
                 alive.erase(alive.begin() + (&one - alive.data()));
             }
@@ -105,7 +123,7 @@ inline void check_random_moments(uint32_t n_moves, uint32_t seed) {
             const LiveSequence* sequence = find_sequence(*engine, one.id);
             if (sequence->stop == StopReason::none || random(20) > 0) return false;
             if (one.job) {
-                EXPECT_EQ(answer_of(*engine, one.id).tokens, expected[*one.job].tokens) << "move " << move;
+                expect_same(answer_of(*engine, one.id), expected[*one.job], "move " + std::to_string(move));
                 ++n_checked;
             }
             EXPECT_TRUE(destroy_sequence(*engine, one.id).ok());
@@ -121,13 +139,14 @@ inline void check_random_moments(uint32_t n_moves, uint32_t seed) {
     for (const Alive& one : alive) ASSERT_TRUE(engine->admission().resume(one.id).ok());
     drive(*engine);
     for (const Alive& one : alive)
-        if (one.job) {
-            EXPECT_EQ(answer_of(*engine, one.id).tokens, expected[*one.job].tokens);
-        }
+        if (one.job) expect_same(answer_of(*engine, one.id), expected[*one.job], "at the end");
     for (const Alive& one : alive) ASSERT_TRUE(destroy_sequence(*engine, one.id).ok());
     drive(*engine);
     EXPECT_GT(n_checked, 10u);
     EXPECT_GT(n_refused, 10u);
+    EXPECT_GE(n_cancelled, n_cancels);
+    for (size_t i = 0; i < kDoings; ++i) EXPECT_GT(cancelled[i], n_cancels / 200) << "of those that were doing " << i;
+    std::printf("  %u cancelled: %u waiting, %u parked, %u in their prompts, %u before their source was copied, %u in rounds\n", n_cancelled, cancelled[0], cancelled[1], cancelled[2], cancelled[3], cancelled[4]);
     EXPECT_TRUE(engine->admission().sequences().empty());
     EXPECT_EQ(engine->target().cache().n_free_pages(), 15u);
     EXPECT_EQ(engine->draft()->cache().n_free_pages(), 15u);

@@ -256,7 +256,7 @@ TEST(Parking, whoever_is_over_makes_room_and_goes_on_later) {
     for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(find_sequence(*engine, ids[i])->tokens, expected[i]) << i;
 }
 
-TEST(Waiting, random_moments) { check_random_moments(3000, 7); }
+TEST(Waiting, random_moments) { check_random_moments(3000, 100, 7); }
 
 } // namespace
 } // namespace auspex::waiting_test

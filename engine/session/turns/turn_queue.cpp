@@ -100,6 +100,7 @@ Status TurnQueue::find_recording(Turn& turn) {
     AUSPEX_TRY_ASSIGN(made, record(turn));
     turn.recording_ms = static_cast<double>(now_ns() - begun_ns) * 1e-6;
     turn.recording = made.get();
+    n_recordings_made_ += 1;
     if (turn.key.kind == TurnKind::copy) turn.once = std::move(made);
     else keep(turn, std::move(made));
     return ok_status();

@@ -5,6 +5,7 @@
 #include "round_state/round_pass.h"
 #include "session/speculation/policy.h"
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <optional>
@@ -77,6 +78,8 @@ class TurnQueue {
     bool is_compiling() const { return kernels_->is_building(); } // in the background
     Status adopt_compiled() { return kernels_->adopt(); }         // of what is
     bool is_recorded(const TurnKey& key) const { return recordings_[next_number_ & 1].contains(key); }
+    size_t n_recorded() const { return std::max(recordings_[0].size(), recordings_[1].size()); } // forms that are kept, of either parity
+    uint64_t n_recordings_made() const { return n_recordings_made_; }
     // Starts a turn; its buffers are filled. Copies are recorded between the commands and the end of the segment.
     // Cannot fail: what the turn is made of already counts as done.
     void start(const TurnKey& key, std::vector<TurnEntry> entries, std::function<void(Recording&)> copies = {});
@@ -122,6 +125,7 @@ class TurnQueue {
         uint64_t last_turn; // that used it
     };
     std::map<TurnKey, Kept> recordings_[2];
+    uint64_t n_recordings_made_ = 0;
     std::map<TurnKey, std::vector<KernelId>> needs_; // of turns that were asked about
     std::set<TurnKey> compiled_;                     // of those
     std::map<TurnKey, std::vector<double>> segment_ms_; // smoothed; < 0: unknown
