@@ -310,5 +310,53 @@ TEST(Policy, NoiseDoesNotBeginAndEndSearches) {
     EXPECT_FALSE(could(5, true));
 }
 
+// Rule 8. Drafts of the model begin when eight plans in a row promised them; alone at once. They end with the first plan that does not.
+TEST(Policy, InCompanyDraftsOfTheModelArePromisedEightPlansLong) {
+    CostModel costs = costs_of_small_pair(4.5);
+    for (int i = 0; i < 40; ++i)
+        for (const uint32_t batch : {1u, 2u}) costs.observe({.model = true, .draft_len = 1, .batch = batch}, {.draft_ms = 0.02, .verify_ms = 0.17, .accept_ms = 0.01, .wall_ms = 0.21});
+    for (const uint32_t n : {1u, 2u}) {
+        LongRun long_run;
+        for (int i = 0; i < 60; ++i) long_run.observe(DraftClass::model, 4, 4);
+        SpeculationPolicy policy(costs, long_run, 4);
+        std::vector<SequenceSpeculation> states(n, SequenceSpeculation(long_run));
+        const auto plan = [&](bool may_draft) {
+            std::vector<SpeculatingSequence> group;
+            for (SequenceSpeculation& state : states) group.push_back({.state = &state, .may_use_model = may_draft});
+            const RoundPlan planned = policy.decide(group, n, false, [](bool, uint32_t) { return true; });
+            EXPECT_FALSE(n > 1 && planned.is_probe);
+            for (size_t i = 0; i < n; ++i) policy.observe(states[i], group[i].choice, group[i].choice.draft_len, group[i].choice.draft_len);
+            return planned.shape.draft_len > 0;
+        };
+        for (const int text : {1, 2}) {
+            uint32_t n_plain = 0;
+            while (n_plain < 20 && !plan(true)) n_plain += 1;
+            const uint32_t n_reference = n == 1 && text == 1 ? 0 : 1; // a plain round is followed by another
+            EXPECT_EQ(n_plain, n_reference + (n == 1 ? 0u : 7u)) << n << " at once, " << text;
+            EXPECT_TRUE(plan(true));
+            EXPECT_FALSE(plan(false)) << "who could draft has gone";
+        }
+    }
+}
+
+// What a probe would tell one is paid by all.
+TEST(Policy, InCompanyNothingIsProbed) {
+    const CostModel costs = costs_of_small_pair(4.5);
+    for (const uint32_t n : {1u, 2u}) {
+        LongRun long_run;
+        for (int i = 0; i < 60; ++i) long_run.observe(DraftClass::model, 4, 0); // a draft model that is always wrong
+        SpeculationPolicy policy(costs, long_run, 4);
+        std::vector<SequenceSpeculation> states(n, SequenceSpeculation(long_run));
+        uint32_t n_probes = 0;
+        for (int i = 0; i < 3000; ++i) {
+            std::vector<SpeculatingSequence> group;
+            for (SequenceSpeculation& state : states) group.push_back({.state = &state, .may_use_model = true});
+            n_probes += policy.decide(group, n, false, [](bool, uint32_t) { return true; }).is_probe;
+            for (size_t at = 0; at < n; ++at) policy.observe(states[at], group[at].choice, group[at].choice.draft_len, 0);
+        }
+        EXPECT_EQ(n_probes > 0, n == 1) << n_probes << " probes of " << n;
+    }
+}
+
 } // namespace
 } // namespace auspex::policy_rules_test

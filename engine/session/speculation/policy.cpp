@@ -127,7 +127,10 @@ AskedRound SpeculationPolicy::choose(Group group, const RoundShape& base, const 
         wins = wins && ((is_saved_for && could_win(group, plain, drafting, max_draft_len_, untaught_)) || could_win(group, plain, drafting, max_draft_len_, costs_));
     }
     if (wins && can_start(drafting)) return asked;
-    for (SpeculatingSequence& sequence : group) sequence.state->is_late |= waits || wins;
+    for (SpeculatingSequence& sequence : group) {
+        sequence.state->is_late |= waits || wins;
+        sequence.is_excused |= drafts && !may_begin; // they would win, and wait for more promises
+    }
     return {};
 }
 
