@@ -33,9 +33,14 @@ http::Handler Server::handler() {
 }
 
 int Server::run(const Open& open, const std::function<void(const About&)>& when_ready) {
-    engine_.start([&] { return load(open, when_ready); });
+    http_.on_signal([this](int) { begin_drain(); }); // from the beginning: whoever starts servers also stops those that load
+    engine_.start([this, open, when_ready] { return load(open, when_ready); });
     http_.after(std::min(kTick, settings_.silence), [this] { tick(); });
     http_.run();
+    if (is_loading_) { // which may take minutes, and cannot be broken off
+        is_hanging_ = true;
+        return cli::kExitOk;
+    }
     is_hanging_ = !engine_.stop(settings_.stuck);
     if (!is_hanging_ && load_failure_) std::rethrow_exception(load_failure_);
     if (is_hanging_) return cli::kExitDevice;
@@ -45,14 +50,13 @@ int Server::run(const Open& open, const std::function<void(const About&)>& when_
 bool Server::load(const Open& open, const std::function<void(const About&)>& when_ready) {
     try {
         const About about = open();
-        http_.post([this, about] {
-            api_.open(about);
-            http_.on_signal([this](int) { begin_drain(); });
-        });
+        is_loading_ = false;
+        http_.post([this, about] { api_.open(about); });
         if (when_ready) when_ready(about);
         return true;
     } catch (...) {
         load_failure_ = std::current_exception();
+        is_loading_ = false;
         http_.stop();
         return false;
     }

@@ -6,6 +6,7 @@
 #include "server/engine/engine_thread.h"
 #include "server/settings.h"
 
+#include <atomic>
 #include <exception>
 #include <functional>
 #include <string>
@@ -24,10 +25,10 @@ class Server {
     std::string url() const { return http_.url(); }
     uint16_t port() const { return http_.port(); }
     // Says that it is loading until the backend is open; then calls when_ready, on the engine thread, and answers until it is
-    // told to end, by SIGINT, SIGTERM or drain(), or the device is lost. The exit code. Throws what the two throw. While it is
-    // loading, signals do what they do without it.
+    // told to end, by SIGINT, SIGTERM or drain(), or the device is lost. The exit code. Throws what the two throw. Told to end
+    // while it is loading it returns at once, and is_hanging().
     int run(const Open& open, const std::function<void(const About&)>& when_ready = {});
-    // After run(): the engine did not come back. The destructor would wait for it.
+    // After run(): the engine did not come back, or is not loaded yet. The destructor would wait for it.
     bool is_hanging() const { return is_hanging_; }
     void drain(); // any thread. Running answers are finished within the settings' time; the second time they are not
     EngineThread& engine() { return engine_; }
@@ -49,6 +50,7 @@ class Server {
     int n_signals_ = 0;
     bool has_ended_all_ = false, is_leaving_ = false, is_hanging_ = false;
     Clock::time_point drain_end_{};
+    std::atomic<bool> is_loading_{true};
     std::exception_ptr load_failure_{}; // the engine thread's until that has ended
 };
 

@@ -31,7 +31,7 @@ class Program {
     ~Program() {
         if (child_ > 0) signal(SIGKILL);
         exit_code();
-        ::close(out_);
+        close_output();
     }
     Program(const Program&) = delete;
     Program& operator=(const Program&) = delete;
@@ -48,6 +48,11 @@ class Program {
         if (!wait_for(" answers as ")) return 0;
         const size_t at = shown_.find(before);
         return at == std::string::npos ? 0 : static_cast<uint16_t>(std::stoi(shown_.substr(at + before.size())));
+    }
+    // Nobody reads what it says from now on.
+    void close_output() {
+        if (out_ >= 0) ::close(out_);
+        out_ = -1;
     }
     pid_t id() const { return child_; }
     void signal(int number) const { ::kill(child_, number); }

@@ -250,6 +250,30 @@ TEST(ServeStart, SocketsAndKeyFiles) {
     fs::remove_all(folder);
 }
 
+// Signals count from the moment at which it has its address, and a log that nobody reads any more is no reason to end.
+TEST(ServeStart, EndsInOrderWhileItLoads) {
+    const fs::path folder = fs::path(testing::TempDir()) / ("auspex_serve_" + std::to_string(::getpid()));
+    fs::create_directories(folder);
+    const std::string socket = (folder / "s").string();
+    const auto health = [&] { return Client(socket).ask(get("/health")).status; };
+    for (const int signal : {SIGTERM, SIGINT}) {
+        Program program({"serve", "--unix", socket, "--slots", "1", "-c", "64"});
+        ASSERT_TRUE(wait_until([&] { return fs::exists(socket) && health() != 0; }));
+        program.signal(signal);
+        EXPECT_EQ(program.exit_code(), 0) << signal << program.shown();
+        EXPECT_EQ(program.shown().find(" answers as "), std::string::npos) << "it had loaded: this says nothing";
+        EXPECT_FALSE(fs::exists(socket));
+    }
+    Program program({"serve", "--unix", socket, "--slots", "1", "-c", "64"});
+    program.close_output(); // what it prints breaks the pipe
+    ASSERT_TRUE(wait_until([&] { return fs::exists(socket) && health() == 200; }));
+    program.signal(SIGPIPE);
+    EXPECT_EQ(health(), 200);
+    program.signal(SIGTERM);
+    EXPECT_LT(program.exit_code(), 128);
+    fs::remove_all(folder);
+}
+
 TEST(ServeStart, WrongFlagsAndTakenPorts) {
     const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in address{};

@@ -8,6 +8,7 @@
 #include "server/server.h"
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -118,6 +119,9 @@ std::string greeting(const server::Settings& settings, const server::About& abou
 } // namespace
 
 int serve(const ServeOptions& asked) {
+#ifdef SIGPIPE
+    std::signal(SIGPIPE, SIG_IGN); // whoever reads the log may go, and his pipe with him
+#endif
     ServeOptions options = asked;
     if (!options.key_file.empty())
         for (std::string& key : read_keys(options.key_file))
@@ -137,7 +141,7 @@ int serve(const ServeOptions& asked) {
             flush_output();
         });
         if (server.is_hanging()) { // nothing can be taken down in order
-            std::fputs("auspex: the engine does not come back; ending without it\n", stderr);
+            if (exit_code != kExitOk) std::fputs("auspex: the engine does not come back; ending without it\n", stderr);
             std::_Exit(exit_code);
         }
         return exit_code;
