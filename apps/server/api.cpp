@@ -35,6 +35,18 @@ const char* phase_name(auspex_phase phase) {
     return names[std::min<size_t>(phase, names.size() - 1)];
 }
 
+// Those that a request may name, in the order in which people are told of them.
+Json drafters_of(const openai::Limits& limits) {
+    std::vector<auspex_drafter_info> all(auspex_list_drafters(nullptr, 0));
+    auspex_list_drafters(all.data(), static_cast<uint32_t>(all.size()));
+    Json names = Json::array();
+    for (const auspex_drafter_info& info : all) {
+        const bool has_all = (info.needs_model == 0 || limits.has_draft_model) && (info.needs_self == 0 || limits.has_self_draft);
+        if (info.asks_host == 0 && has_all) names.push_back(info.name);
+    }
+    return names;
+}
+
 Json parse_object(const std::string& body) {
     Json json = openai::parse_json(body);
     if (!json.is_object()) throw RequestError("", "expected a JSON object as the body, " + openai::found(json));
@@ -233,6 +245,7 @@ void Api::metrics(const Call& call) {
 
 void Api::props(const Call& call) {
     const openai::Limits& limits = about_->limits;
+    const Speculation& usual = about_->speculation;
     respond(call, Json{{"default_generation_settings",
                         {{"n_ctx", limits.max_context},
                          {"params",
@@ -245,7 +258,9 @@ void Api::props(const Call& call) {
                            {"frequency_penalty", 0.0},
                            {"n_predict", -1},
                            {"seed", -1},
-                           {"draft_len", "auto"}}}}},
+                           {"draft_len", usual.draft_len ? Json(*usual.draft_len) : Json("auto")},
+                           {"drafter", usual.drafter},
+                           {"acceptance", usual.acceptance}}}}},
                        {"total_slots", settings_.slots},
                        {"queue", settings_.queue},
                        {"model_alias", about_->model},
@@ -255,6 +270,7 @@ void Api::props(const Call& call) {
                        {"n_vocab", limits.vocab_size},
                        {"max_draft_len", limits.max_draft_len},
                        {"has_draft", limits.has_draft_model || limits.has_self_draft},
+                       {"drafters", drafters_of(limits)},
                        {"device", about_->device},
                        {"driver", about_->driver},
                        {"numerics", about_->numerics},

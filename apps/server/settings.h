@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,12 +43,19 @@ struct Vocabulary {
     openai::Pieces piece;
 };
 
+// What holds where a request says nothing of drafts, as requests would say it.
+struct Speculation {
+    std::optional<uint32_t> draft_len{}; // none: auto
+    std::string drafter = "auto", acceptance = "rejection";
+};
+
 // What /props, /v1/models and /metrics tell of what is behind the server.
 struct About {
     std::string model{};      // as answers call it
     std::string model_path{}; // of the target
     std::string version{}, numerics{}, device{}, driver{};
     openai::Limits limits{};
+    Speculation speculation{};
     int64_t created = 0; // seconds since 1970
     Vocabulary vocabulary{};
 };

@@ -50,6 +50,8 @@ TEST_F(ServeProgram, SaysWhereItIs) {
     EXPECT_NE(program_->shown().find("answers as bundled-pair"), std::string::npos) << program_->shown();
     EXPECT_NE(program_->shown().find("8 answers at once"), std::string::npos);
     EXPECT_EQ(json_of(ask(port_, get("/v1/models")))["data"][0]["id"], "bundled-pair");
+    const Json params = json_of(ask(port_, get("/props")))["default_generation_settings"]["params"];
+    EXPECT_EQ((Json{params["draft_len"], params["drafter"], params["acceptance"]}), (Json{"auto", "auto", "rejection"}));
 }
 
 TEST_F(ServeProgram, TextsAreThoseOfPlainDecoding) {
@@ -233,7 +235,7 @@ TEST(ServeStart, SocketsAndKeyFiles) {
     fs::create_directories(folder);
     const std::string socket = (folder / "s").string(), keys = (folder / "keys").string();
     std::ofstream(keys) << "# who may ask\n\n  \nalpha\t\r\nbeta \n";
-    Program program({"serve", "--unix", socket, "--api-key-file", keys, "--slots", "1", "-c", "64", "--no-page"});
+    Program program({"serve", "--unix", socket, "--api-key-file", keys, "--slots", "1", "-c", "64", "--no-page", "--draft-len", "2", "--drafter", "ngram", "--acceptance", "coupled"});
     ASSERT_TRUE(program.wait_for(" answers as ")) << program.shown();
     EXPECT_EQ(fs::status(socket).permissions() & fs::perms::mask, fs::perms::owner_read | fs::perms::owner_write);
     const auto asked = [&](const std::string& request) { return Client(socket).ask(request); };
@@ -242,6 +244,8 @@ TEST(ServeStart, SocketsAndKeyFiles) {
     for (const char* key : {"alpha", "beta"})
         EXPECT_EQ(asked(get("/v1/models", "Authorization: Bearer " + std::string(key) + "\r\n")).status, 200) << key;
     EXPECT_EQ(program.shown().find("alpha"), std::string::npos) << "keys are not shown";
+    const Json params = json_of(asked(get("/props", "x-api-key: beta\r\n")))["default_generation_settings"]["params"];
+    EXPECT_EQ((Json{params["draft_len"], params["drafter"], params["acceptance"]}), (Json{2, "ngram", "coupled"}));
     Program second({"serve", "--unix", socket, "--slots", "1", "-c", "64"});
     EXPECT_EQ(second.exit_code(), cli::kExitUsage) << second.shown();
     program.signal(SIGINT);

@@ -40,9 +40,9 @@ inline server::About stand_in_about() {
 
 class ServedStandIn {
   public:
-    explicit ServedStandIn(Settings asked = quick_settings())
-        : settings(std::move(asked)), server(backend, settings), thread_([this] {
-              exit_code_ = server.run([] { return stand_in_about(); }, [this](const server::About&) { is_ready_.set_value(); });
+    explicit ServedStandIn(Settings asked = quick_settings(), server::About about = stand_in_about())
+        : settings(std::move(asked)), server(backend, settings), thread_([this, about] {
+              exit_code_ = server.run([&] { return about; }, [this](const server::About&) { is_ready_.set_value(); });
           }) {
         is_ready_.get_future().wait();
     }

@@ -2,6 +2,7 @@
 // that is taken already is said at once, and balancers hear what it does.
 #include "cli/common/engine/answering.h"
 #include "cli/common/engine/llvmpipe_threads.h"
+#include "cli/common/input/sampling.h"
 #include "cli/common/input/values.h"
 #include "cli/common/output/standard_output.h"
 #include "cli/serve/options.h"
@@ -57,6 +58,10 @@ class EngineBackend : public server::Backend {
                             .driver = info.driver,
                             .limits = answering_->limits()};
         about.limits.temperature = options_.temperature;
+        const SamplingOptions& sampling = options_.sampling;
+        if (sampling.draft_len != AUSPEX_DRAFT_LEN_AUTO) about.speculation.draft_len = sampling.draft_len;
+        about.speculation.drafter = drafter_name(sampling.drafter);
+        about.speculation.acceptance = acceptance_name(sampling.acceptance);
         about.created = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
         const Tokenizer& tokenizer = answering_->tokenizer();
         about.vocabulary = {.encode = [&](const std::string& text, bool add_bos, bool parse_control) { return tokenizer.encode(text, add_bos, parse_control); },

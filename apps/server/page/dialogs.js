@@ -1,10 +1,10 @@
 // The settings and the question for a key.
 import { byId, make } from "./dom.js";
 import { getKey, setKey } from "./server.js";
-import { saveSettings, settings } from "./settings.js";
+import { canDraft, saveSettings, settings, usualFields } from "./settings.js";
 
 const DRAFTERS = {
-    "": "as the server",
+    "": "",
     auto: "auto: whoever is fastest",
     model: "model: the small one",
     self: "self: the model in fewer bits",
@@ -17,17 +17,16 @@ const form = byId("settings-form");
 
 // props: of the server; null: not known.
 export function openSettings(props) {
-    const usual = props?.default_generation_settings ?? {};
+    const usual = usualFields(props);
     const most = props?.max_draft_len ?? 8;
     const lengths = ["", "auto", ...Array.from({ length: most + 1 }, (_, i) => String(i))];
-    const names = { "": "as the server", auto: "auto", 0: "0: no drafts" };
+    const asServer = (name) => (props ? `as the server: ${usual[name] ?? "auto"}` : "as the server");
+    const names = { "": asServer("draft_len"), auto: "auto", 0: "0: no drafts" };
     form.elements.draft_len.replaceChildren(...lengths.map((value) => make("option", { value }, names[value] ?? value)));
-    const hasNone = props?.has_draft === false;
     form.elements.drafter.replaceChildren(
-        ...Object.entries(DRAFTERS).map(([value, text]) =>
-            make("option", { value, disabled: hasNone && (value === "model" || value === "hybrid") }, text),
-        ),
+        ...Object.entries(DRAFTERS).map(([value, text]) => make("option", { value, disabled: !canDraft(value, props) }, value ? text : asServer("drafter"))),
     );
+    form.elements.acceptance.options[0].text = asServer("acceptance");
     for (const field of form.elements) {
         if (!(field.name in settings)) continue;
         field.value = settings[field.name];

@@ -6,7 +6,7 @@ import { byId, make, plural, setText, speed } from "./dom.js";
 import { drawFigures, drawPointed } from "./figures.js";
 import { AnswerView, UserView } from "./messages.js";
 import { ServerError, askForChat, getProps } from "./server.js";
-import { loadSettings, requestFields, saveSettings, settings } from "./settings.js";
+import { loadSettings, mustBeEqual, requestFields, saveSettings, settings } from "./settings.js";
 
 const PROMPTS = ["Tell me a story about a curious fox.", "Tell me about a dog who found a map.", "Tell me how the moon helped a little owl."];
 
@@ -31,13 +31,6 @@ function bodyFor(messages, n, fields) {
         stream_options: { include_usage: true },
         auspex: { origins: true },
     };
-}
-
-// Whether the same request without drafts has to give the same text.
-function mustBeEqual(answer) {
-    const usual = props?.default_generation_settings ?? {};
-    const { temperature = usual.temperature ?? 0, acceptance = usual.acceptance ?? "rejection" } = answer.request ?? {};
-    return temperature === 0 || acceptance === "coupled";
 }
 
 // Lets an Answer of a chat grow. onGrow() is called at most once per frame while it does, and onWait as AnswerView's wait().
@@ -211,7 +204,7 @@ function showChat() {
             view: (name) => ((settings.view = name), saveSettings()),
             key: () => askForKey(() => goOnWithKey(answer)),
         };
-        const view = new AnswerView(answer, { view: settings.view || "tokens", mustBeEqual: () => mustBeEqual(answer), actions });
+        const view = new AnswerView(answer, { view: settings.view || "tokens", mustBeEqual: () => mustBeEqual(answer.request, props), actions });
         views.set(answer, view);
         return view.element;
     });

@@ -52,3 +52,20 @@ export function requestFields() {
     for (const name of ["drafter", "acceptance"]) if (settings[name] !== "") fields[name] = settings[name];
     return fields;
 }
+
+// What holds where a request says nothing, as the server has it. props: null where it is not known.
+export function usualFields(props) {
+    const usual = props?.default_generation_settings ?? {};
+    return { temperature: 0, acceptance: "rejection", ...usual, ...usual.params };
+}
+
+// Whether the same request without drafts has to give the same text.
+export function mustBeEqual(request, props) {
+    const { temperature, acceptance } = { ...usualFields(props), ...request };
+    return temperature === 0 || acceptance === "coupled";
+}
+
+// Whether requests may name this one.
+export function canDraft(drafter, props) {
+    return drafter === "" || !Array.isArray(props?.drafters) || props.drafters.includes(drafter);
+}
