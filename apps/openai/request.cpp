@@ -1,6 +1,7 @@
 // The table of fields. What would change an answer and cannot be done yet is refused by name, never ignored.
 #include "openai/request.h"
 
+#include "openai/answer.h"
 #include "openai/fields.h"
 
 #include <algorithm>
@@ -38,6 +39,14 @@ void refuse_unsupported(const Fields& fields) {
     if (const Json* suffix = fields.find("suffix"); suffix && *suffix != "") refuse("suffix");
     if (fields.whole("n_probs", 0, 1000).value_or(0) > 0) refuse("n_probs");
     if (fields.whole("best_of", 1, 128).value_or(1) > 1) refuse("best_of");
+    for (const char* name : {"timings_per_token", "return_progress"}) // llama.cpp's
+        if (fields.boolean(name).value_or(false)) refuse(name);
+}
+
+// Names of the other interface, which llama.cpp's own lacks: whoever uses them there expects what they stand for.
+void refuse_foreign(const Fields& fields) {
+    if (const Json* asked = fields.find("logprobs"); asked && *asked != false) throw RequestError("logprobs", "is no field of /completion", "unsupported");
+    if (fields.boolean("echo").value_or(false)) throw RequestError("echo", "is no field of /completion", "unsupported");
 }
 
 // ---- what is completed
@@ -292,9 +301,8 @@ Request parse_request(Endpoint endpoint, const Json& body, const Limits& limits)
     request.model = fields.text("model", kMaxNameBytes);
     for (const char* name : {"user", "prompt_cache_key"}) // for balancers
         fields.text(name, kMaxNameBytes);
-    for (const char* name : {"cache_prompt", "timings_per_token", "return_progress"}) // change no text
-        fields.boolean(name);
     refuse_unsupported(fields);
+    if (endpoint == Endpoint::completion) refuse_foreign(fields);
     parse_response_format(fields);
     if (endpoint == Endpoint::chat)
         request.messages = parse_messages(fields);
@@ -322,6 +330,7 @@ Request parse_request(Endpoint endpoint, const Json& body, const Limits& limits)
     request.logprobs = parse_logprobs(fields, endpoint);
     request.priority = static_cast<int32_t>(fields.whole("priority", -kMostPriority, kMostPriority).value_or(0));
     request.cache_salt = parse_cache_salt(fields);
+    request.is_cached = fields.boolean("cache_prompt").value_or(true);
     request.has_tokens = fields.boolean("return_tokens").value_or(false);
     request.has_echo = fields.boolean("echo").value_or(false) && endpoint == Endpoint::completions;
     if (request.has_echo && request.logprobs)
@@ -354,7 +363,8 @@ ChoiceDesc::ChoiceDesc(const Request& request, const auspex_sequence_desc& usual
     desc_.with_logprobs = request.logprobs ? 1 : 0;
     desc_.n_logprobs = request.logprobs.value_or(0);
     desc_.priority = request.priority;
-    desc_.cache_salt = request.cache_salt.c_str();
+    cache_salt_ = request.is_cached ? request.cache_salt : random_id(request.cache_salt + "\nonce-"); // that nobody else has
+    desc_.cache_salt = cache_salt_.c_str();
 }
 
 } // namespace auspex::openai

@@ -63,6 +63,7 @@ struct Request {
     std::optional<uint32_t> logprobs{}; // how many of the best tokens are told with each; absent: nothing of it
     int32_t priority = 0;               // of those that wait the lowest goes first
     std::string cache_salt{};           // known beginnings are shared with requests of the same alone
+    bool is_cached = true;              // false: each of its prompts is read whole, whatever is known of it
     bool has_echo = false;              // the answer repeats the prompt before it
     bool has_tokens = false;            // … and tells the ids of its tokens
     std::optional<StreamOptions> stream{}; // absent: it comes whole
@@ -90,6 +91,7 @@ class ChoiceDesc {
 
   private:
     std::vector<const char*> stop_texts_;
+    std::string cache_salt_;
     auspex_sequence_desc desc_;
 };
 

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <set>
+#include <string>
 
 namespace auspex::openai::request_test {
 namespace {
@@ -232,6 +234,26 @@ TEST(OpenAiRequest, LlamaCppsCompletion) {
     EXPECT_THROW(parsed(R"(,"n":2)"), RequestError);
     EXPECT_THROW(parse_request(Endpoint::completion, parse_json(R"({"prompt":["x","y"]})"), kLimits), RequestError);
     EXPECT_NO_THROW(parse_request(Endpoint::completion, parse_json(R"({"prompt":[1,2]})"), kLimits));
+    // It has n_probs instead, and no echo: who asks by the names of the other interface is told so.
+    for (const char* fields : {R"("logprobs":1)", R"("logprobs":0)", R"("logprobs":true)", R"("echo":true)", R"("echo":1)"})
+        EXPECT_THROW(parsed("," + std::string(fields)), RequestError) << fields;
+    EXPECT_NO_THROW(parsed(R"(,"logprobs":false,"echo":false)"));
+    EXPECT_NO_THROW(parsed(R"(,"logprobs":null,"echo":null)"));
+}
+
+// Each prompt of it is alone with what it has read, within its request, too.
+TEST(OpenAiRequest, WithoutCacheEachPromptHasASaltOfItsOwn) {
+    auspex_sequence_desc usual;
+    auspex_sequence_desc_init(&usual, sizeof usual);
+    const auto salt_of = [&](const Request& request, uint32_t choice) { return std::string((*ChoiceDesc(request, usual, 7, choice)).cache_salt); };
+    for (const std::string salt : {"", "mine"}) {
+        const std::string fields = R"("cache_salt":")" + salt + "\"";
+        for (const char* more : {"", R"(,"cache_prompt":true)", R"(,"cache_prompt":null)"})
+            EXPECT_EQ(salt_of(parse_with(fields + more), 0), salt) << more;
+        const Request request = parse_with(fields + R"(,"cache_prompt":false)");
+        const std::string first = salt_of(request, 0), second = salt_of(request, 1), again = salt_of(request, 0);
+        EXPECT_EQ((std::set<std::string>{salt, first, second, again}.size()), 4u);
+    }
 }
 
 TEST(OpenAiRequest, WhatCannotBeDoneIsRefusedByName) {
@@ -252,6 +274,11 @@ TEST(OpenAiRequest, WhatCannotBeDoneIsRefusedByName) {
                 {R"("return_tokens":"x")", "return_tokens"},
                 {R"("n_probs":0)"},
                 {R"("n_probs":1)", "n_probs"},
+                {R"("timings_per_token":false,"return_progress":false)"},
+                {R"("timings_per_token":true)", "timings_per_token"},
+                {R"("timings_per_token":1)", "timings_per_token"},
+                {R"("return_progress":true)", "return_progress"},
+                {R"("cache_prompt":0)", "cache_prompt"},
                 {R"("tools":[])"},
                 {R"("tools":[{}])", "tools"},
                 {R"("tools":"x")", "tools"},

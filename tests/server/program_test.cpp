@@ -143,6 +143,15 @@ TEST_F(ServeProgram, WhatWasReadOnceIsInTheCache) {
     EXPECT_GT(second["usage"]["prompt_tokens_details"]["cached_tokens"], 64);
     EXPECT_EQ(text_of(first), text_of(second));
     EXPECT_EQ(second["timings"]["cache_n"], second["usage"]["prompt_tokens_details"]["cached_tokens"]);
+    // Who wants nothing of it gets nothing, not even what the other prompt of his own request has read.
+    const std::string twice = R"({"max_tokens":2,"cache_prompt":false,"prompt":[")" + prompt + "\",\"" + prompt + "\"]}";
+    for (int i = 0; i < 2; ++i) {
+        const Json own = whole("/v1/completions", twice);
+        EXPECT_EQ(own["usage"]["prompt_tokens_details"]["cached_tokens"], 0);
+        EXPECT_EQ(own["timings"]["prompt_n"], own["usage"]["prompt_tokens"]);
+        EXPECT_EQ(text_of(own), text_of(first));
+    }
+    EXPECT_EQ(whole("/v1/completions", story(R"("max_tokens":2)", prompt))["timings"]["cache_n"], second["timings"]["cache_n"]) << "the others' is still there";
 }
 
 TEST_F(ServeProgram, ManyGetWhatEachWouldGetAlone) {
