@@ -60,31 +60,36 @@ std::string Chunks::news(const News& news) {
     Choice& choice = choices_[news.choice];
     predicted_n_ += news.tokens.size();
     choice.text_bytes += news.text.size();
-    Json logprobs;
-    if (choice.logprobs) {
-        choice.logprobs->add(news.logprobs);
-        logprobs = choice.logprobs->take(choice.text_bytes);
-    }
+    if (choice.logprobs) choice.logprobs->add(news.logprobs);
+    if (has_tokens_ || options_.has_origins) choice.tokens.insert(choice.tokens.end(), news.tokens.begin(), news.tokens.end());
+    if (news.text.empty() && !choice.has_begun) return "";
+    return tell(news.choice, news.text, choice.logprobs ? choice.logprobs->take(choice.text_bytes) : Json());
+}
+
+// A text, and what was not told of its tokens.
+std::string Chunks::tell(size_t index, std::string_view text, const Json& logprobs) {
+    const std::vector<auspex_token> tokens = std::exchange(choices_[index].tokens, {});
     std::string more;
     if (has_tokens_) {
-        for (const auspex_token& token : news.tokens)
-            choice.tokens.push_back(token.id);
-        more += R"(,"tokens":)" + to_text(Json(std::exchange(choice.tokens, {})));
+        std::vector<uint32_t> ids;
+        for (const auspex_token& token : tokens)
+            ids.push_back(token.id);
+        more += R"(,"tokens":)" + to_text(Json(ids));
     }
-    if (options_.has_origins) more += R"(,"auspex":{"tokens":)" + origins_text(news.tokens) + "}";
-    if (news.text.empty() && more.empty() && logprobs.is_null() && !options_.has_continuous_usage) return "";
-    return chunk(news.choice, news.text, logprobs, more);
+    if (options_.has_origins) more += R"(,"auspex":{"tokens":)" + origins_text(tokens) + "}";
+    if (text.empty() && more.empty() && logprobs.is_null() && !options_.has_continuous_usage) return "";
+    return chunk(index, text, logprobs, more);
 }
 
 // more: members of the chunk itself.
 std::string Chunks::chunk(size_t index, std::string_view text, const Json& logprobs, std::string_view more) {
     std::string json = begin_;
+    const bool has_begun = std::exchange(choices_[index].has_begun, true);
     if (endpoint_ == Endpoint::completion) {
         json += R"("index":0,"content":)" + quoted(text) + R"(,"stop":false,"tokens_predicted":)" +
                 std::to_string(predicted_n_) + R"(,"tokens_evaluated":)" + std::to_string(prompt_n_);
     } else {
         json += R"("choices":[{"index":)" + std::to_string(index);
-        const bool has_begun = std::exchange(choices_[index].has_begun, true);
         if (endpoint_ == Endpoint::completions)
             json += R"(,"text":)" + quoted(text);
         else
@@ -108,8 +113,9 @@ std::string Chunks::usage_so_far() const {
 }
 
 std::string Chunks::end_of_choice(size_t index, auspex_stop_reason reason, const Answer* last) {
-    if (endpoint_ == Endpoint::completion) return "";
     Choice& choice = choices_[index];
+    const std::string untold = choice.tokens.empty() ? "" : tell(index, "", nullptr); // of an answer without text
+    if (endpoint_ == Endpoint::completion) return untold;
     Json json = {{"index", index}};
     if (endpoint_ == Endpoint::chat)
         json["delta"] = choice.has_begun ? Json::object() : Json{{"role", "assistant"}, {"content", ""}};
@@ -119,7 +125,7 @@ std::string Chunks::end_of_choice(size_t index, auspex_stop_reason reason, const
     json["finish_reason"] = finish_reason(reason);
     std::string chunk = begin_ + R"("choices":[)" + to_text(json) + "]" + usage_so_far();
     if (last && !options_.has_usage) chunk += figures(*last);
-    return event(chunk + "}");
+    return untold + event(chunk + "}");
 }
 
 std::string Chunks::end(const Answer& answer) {

@@ -27,6 +27,7 @@ class Chunks {
 
     // Where the answer repeats the prompt. One for each choice.
     std::string first_text(size_t choice, std::string_view text);
+    // Of tokens before the first text nothing goes out until it comes: the first event says when there was something to read.
     std::string news(const News& news);
     // last: the whole answer, with its last choice; null before that.
     std::string end_of_choice(size_t choice, auspex_stop_reason reason, const Answer* last);
@@ -36,10 +37,11 @@ class Chunks {
     struct Choice {
         bool has_begun = false;
         size_t text_bytes = 0;
-        std::vector<uint32_t> tokens{}; // not told of yet: those that completed no text
+        std::vector<auspex_token> tokens{}; // not told of yet: those before the first text
         std::optional<LogprobsTeller> logprobs{};
     };
 
+    std::string tell(size_t choice, std::string_view text, const Json& logprobs);
     std::string chunk(size_t choice, std::string_view text, const Json& logprobs, std::string_view more);
     std::string usage_so_far() const;
 

@@ -96,6 +96,37 @@ TEST(OpenAiChunks, UsageComesLastOrWithAll) {
     EXPECT_EQ(chunks_of(each.news({.choice = 0, .text = "", .tokens = tokens})).at(0)["usage"]["completion_tokens"], 4);
 }
 
+// Whoever times the first event times the first text.
+TEST(OpenAiChunks, TheFirstEventHasText) {
+    const std::vector<auspex_token> tokens = {token(1, AUSPEX_TOKEN_PLAIN, 0)}, more = {token(2, AUSPEX_TOKEN_ACCEPTED, 3), token(3, AUSPEX_TOKEN_BONUS, 1)};
+    const std::vector<auspex_token_logprobs> first = {logprobs(1)}, others = {logprobs(2), logprobs(3)};
+    const Json all = Json::parse("[[1,0,0],[2,1,3],[3,3,1]]");
+    for (const Endpoint endpoint : {Endpoint::chat, Endpoint::completions, Endpoint::completion}) {
+        Answer answer = answer_of(endpoint, endpoint != Endpoint::completion);
+        answer.has_tokens = true;
+        const StreamOptions options = {.has_continuous_usage = true, .has_origins = true};
+        Chunks chunks(answer, options, 5);
+        EXPECT_EQ(chunks.news({.choice = 0, .tokens = tokens, .logprobs = first}), "");
+        const Json chunk = chunks_of(chunks.news({.choice = 0, .text = " \xc3\xa9!", .tokens = more, .logprobs = others})).at(0);
+        EXPECT_EQ(chunk["auspex"]["tokens"], all) << "what was not told before";
+        EXPECT_EQ(chunk["tokens"], Json({1, 2, 3}));
+        EXPECT_EQ(endpoint == Endpoint::completion ? chunk["tokens_predicted"] : chunk["usage"]["completion_tokens"], 3);
+        if (endpoint == Endpoint::chat) {
+            EXPECT_EQ(chunk["choices"][0]["delta"], Json::parse(R"({"role":"assistant","content":" é!"})"));
+            EXPECT_EQ(chunk["choices"][0]["logprobs"]["content"].size(), 3u);
+        }
+        EXPECT_EQ(chunks_of(chunks.news({.choice = 0, .tokens = tokens, .logprobs = first})).size(), 1u) << "afterwards there may be none";
+        // Of an answer that has no text at all nothing is lost.
+        Chunks silent(answer, options, 5);
+        EXPECT_EQ(silent.news({.choice = 0, .tokens = tokens, .logprobs = first}), "");
+        const auto end = chunks_of(silent.end_of_choice(0, AUSPEX_STOP_EOS, &answer));
+        ASSERT_EQ(end.size(), endpoint == Endpoint::completion ? 1u : 2u);
+        EXPECT_EQ(end[0]["auspex"]["tokens"], Json::parse("[[1,0,0]]"));
+        EXPECT_EQ(end[0]["tokens"], Json({1}));
+        EXPECT_TRUE(endpoint == Endpoint::completion || end[1]["choices"][0]["finish_reason"] == "stop");
+    }
+}
+
 TEST(OpenAiChunks, OriginsOfTokens) {
     Chunks chunks(answer_of(Endpoint::chat), {.has_origins = true}, 5);
     const std::vector<auspex_token> tokens = {token(7, AUSPEX_TOKEN_ACCEPTED, 3), token(9, AUSPEX_TOKEN_CORRECTION, 0)};
