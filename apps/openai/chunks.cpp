@@ -59,6 +59,7 @@ std::string Chunks::first_text(size_t choice, std::string_view text) {
 std::string Chunks::news(const News& news) {
     Choice& choice = choices_[news.choice];
     predicted_n_ += news.tokens.size();
+    if (news.cached_n) cached_n_ = news.cached_n;
     choice.text_bytes += news.text.size();
     if (choice.logprobs) choice.logprobs->add(news.logprobs);
     if (has_tokens_ || options_.has_origins) choice.tokens.insert(choice.tokens.end(), news.tokens.begin(), news.tokens.end());
@@ -102,14 +103,15 @@ std::string Chunks::chunk(size_t index, std::string_view text, const Json& logpr
     return event(json + "}");
 }
 
-std::string Chunks::usage_so_far() const {
-    if (options_.has_continuous_usage) {
-        Totals totals;
-        totals.prompt_n = prompt_n_;
-        totals.predicted_n = predicted_n_;
-        return R"(,"usage":)" + to_text(usage_json(totals));
-    }
-    return options_.has_usage ? R"(,"usage":null)" : "";
+std::string Chunks::usage_so_far(const Answer* whole) const {
+    if (!options_.has_continuous_usage) return options_.has_usage ? R"(,"usage":null)" : "";
+    Totals totals;
+    totals.prompt_n = prompt_n_;
+    totals.predicted_n = predicted_n_;
+    totals.cached_n = cached_n_.value_or(0);
+    Json usage = usage_json(whole ? whole->totals : totals);
+    if (!whole && !cached_n_) usage.erase("prompt_tokens_details"); // 0 would be an answer
+    return R"(,"usage":)" + to_text(usage);
 }
 
 std::string Chunks::end_of_choice(size_t index, auspex_stop_reason reason, const Answer* last) {
@@ -123,7 +125,7 @@ std::string Chunks::end_of_choice(size_t index, auspex_stop_reason reason, const
         json["text"] = "";
     json["logprobs"] = choice.logprobs ? choice.logprobs->take_last(choice.text_bytes, reason) : Json();
     json["finish_reason"] = finish_reason(reason);
-    std::string chunk = begin_ + R"("choices":[)" + to_text(json) + "]" + usage_so_far();
+    std::string chunk = begin_ + R"("choices":[)" + to_text(json) + "]" + usage_so_far(last);
     if (last && !options_.has_usage) chunk += figures(*last);
     return untold + event(chunk + "}");
 }

@@ -18,6 +18,7 @@ struct News {
     std::string_view text{};
     std::span<const auspex_token> tokens{};
     std::span<const auspex_token_logprobs> logprobs{}; // of those tokens, where they are asked for
+    std::optional<uint64_t> cached_n{}; // tokens of the prompts that were in the cache; none: not known yet
 };
 
 class Chunks {
@@ -43,12 +44,13 @@ class Chunks {
 
     std::string tell(size_t choice, std::string_view text, const Json& logprobs);
     std::string chunk(size_t choice, std::string_view text, const Json& logprobs, std::string_view more);
-    std::string usage_so_far() const;
+    std::string usage_so_far(const Answer* whole = nullptr) const;
 
     Endpoint endpoint_;
     StreamOptions options_;
     bool has_tokens_;
     uint64_t prompt_n_, predicted_n_ = 0;
+    std::optional<uint64_t> cached_n_{};
     std::string begin_; // of every chunk
     std::vector<Choice> choices_;
 };

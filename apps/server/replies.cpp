@@ -105,7 +105,7 @@ void Replies::news(Reply& reply, const std::vector<ChoiceNews>& all) {
     if (!reply.chunks) return;
     std::string text;
     for (const ChoiceNews& news : all) {
-        text += reply.chunks->news({news.choice, news.text, news.tokens, news.logprobs});
+        text += reply.chunks->news({news.choice, news.text, news.tokens, news.logprobs, news.cached_n});
         if (news.stop_reason == AUSPEX_STOP_NONE) continue;
         if (++reply.n_ended < reply.ticket->n_choices())
             text += reply.chunks->end_of_choice(news.choice, news.stop_reason, nullptr);

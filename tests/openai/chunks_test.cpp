@@ -92,8 +92,12 @@ TEST(OpenAiChunks, UsageComesLastOrWithAll) {
     EXPECT_EQ(end[1], "[DONE]");
 
     Chunks each(answer, {.has_continuous_usage = true}, 5);
-    each.news({.choice = 0, .text = "ab", .tokens = tokens});
-    EXPECT_EQ(chunks_of(each.news({.choice = 0, .text = "", .tokens = tokens})).at(0)["usage"]["completion_tokens"], 4);
+    const Json unknown = chunks_of(each.news({.choice = 0, .text = "ab", .tokens = tokens})).at(0)["usage"];
+    EXPECT_EQ(unknown, Json::parse(R"({"prompt_tokens":5,"completion_tokens":2,"total_tokens":7})")) << "how many were cached is not known yet";
+    const Json known = chunks_of(each.news({.choice = 0, .text = "", .tokens = tokens, .cached_n = 3})).at(0)["usage"];
+    EXPECT_EQ(known, Json::parse(R"({"prompt_tokens":5,"completion_tokens":4,"total_tokens":9,"prompt_tokens_details":{"cached_tokens":3}})"));
+    EXPECT_EQ(chunks_of(each.news({.choice = 0, .text = "c"})).at(0)["usage"], known) << "and stays so";
+    EXPECT_EQ(chunks_of(each.end_of_choice(0, AUSPEX_STOP_EOS, &answer)).at(0)["usage"], end[0]["usage"]);
 }
 
 // Whoever times the first event times the first text.

@@ -101,6 +101,12 @@ TEST_F(ServerAnswers, UsageComesInTheFormThatIsAskedFor) {
     EXPECT_EQ(always.data[0]["usage"]["completion_tokens"], 1);
     EXPECT_EQ(always.data[1]["usage"]["completion_tokens"], 2);
     EXPECT_EQ(always.data[1]["usage"]["prompt_tokens"], 3);
+    EXPECT_FALSE(always.data[0]["usage"].contains("prompt_tokens_details")); // not known before the end
+    EXPECT_EQ(always.data[2]["usage"].value("prompt_tokens_details", Json()), (Json{{"cached_tokens", 1}}));
+    served_.backend.counts_prompts_first = true;
+    for (const char* members : {R"("stream":true,"max_tokens":2,"stream_options":{"continuous_usage_stats":true})", R"("stream":true,"max_tokens":2,"n":2,"stream_options":{"continuous_usage_stats":true,"include_usage":true})"})
+        for (const Json& chunk : stream("/v1/completions", completion(members)).data)
+            EXPECT_EQ(chunk["usage"].value("prompt_tokens_details", Json()), (Json{{"cached_tokens", 1}})) << chunk;
 }
 
 TEST_F(ServerAnswers, StreamsTellWhereTokensComeFrom) {

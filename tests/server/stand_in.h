@@ -25,7 +25,8 @@ class StandIn : public server::Backend {
     std::atomic<uint32_t> tokens_per_event = 1;
     std::atomic<int64_t> event_us = 0;         // between events of a choice; 0: as fast as asked
     std::atomic<size_t> padding = 0;           // bytes that each token's text has besides
-    std::atomic<bool> says_nothing = false;    // sequences begin, and wait
+    std::atomic<bool> says_nothing = false; // sequences begin, and wait
+    std::atomic<bool> counts_prompts_first = false; // what of a prompt was cached is known before its first token
     std::atomic<uint32_t> rows_read = 0, rows_to_read = 0; // of those that have said nothing
     std::atomic<double> turn_ms = 0, turn_expected_ms = 0; // as the device's load has it
     std::atomic<bool> loses_device = false, refuses_prepare = false, refuses_begin = false, fails_job = false;
@@ -118,8 +119,7 @@ class StandIn : public server::Backend {
             if (live.job == &job) {
                 state.phase = at >= slots ? AUSPEX_PHASE_WAITING : live.n_said > 0 || !rows_to_read ? AUSPEX_PHASE_RUNNING : AUSPEX_PHASE_PROMPT;
                 if (at >= slots) state.place = static_cast<uint32_t>(at - slots);
-                state.rows_read = rows_read;
-                state.rows_to_read = rows_to_read;
+                state.rows_read = rows_read, state.rows_to_read = rows_to_read;
                 return state;
             }
             ++at;
@@ -166,10 +166,8 @@ class StandIn : public server::Backend {
         for (const Live& live : live_)
             if (at++ >= slots && live.choice % live.job->request.n == 0) load.waiting_tokens += live.job->prompts[live.choice / live.job->request.n].size();
         load.wait_ms = 2300;
-        load.turn_ms = turn_ms;
-        load.turn_expected_ms = turn_expected_ms;
-        load.target_pages = 100;
-        load.target_pages_free = 100 - load.n_running;
+        load.turn_ms = turn_ms, load.turn_expected_ms = turn_expected_ms;
+        load.target_pages = 100, load.target_pages_free = 100 - load.n_running;
         return load;
     }
 
@@ -191,6 +189,8 @@ class StandIn : public server::Backend {
             ended.push_back(&job);
             return false; // erased with the others of its job
         }
+        const bool is_reader = live.choice % job.request.n == 0; // of its prompt
+        if (counts_prompts_first && is_reader && live.rounds == 0) job.answer.totals.add_prompt(stats_of(live));
         const uint32_t most = job.request.max_tokens.value_or(n_tokens);
         std::vector<auspex_token> tokens;
         for (uint32_t i = 0; i < tokens_per_event && choice.stop_reason == AUSPEX_STOP_NONE; ++i) {
@@ -222,7 +222,7 @@ class StandIn : public server::Backend {
         const bool is_over = choice.stop_reason != AUSPEX_STOP_NONE;
         if (is_over) {
             auspex_sequence_stats stats = stats_of(live);
-            if (live.choice % job.request.n == 0) job.answer.totals.add_prompt(stats);
+            if (is_reader && !counts_prompts_first) job.answer.totals.add_prompt(stats);
             job.answer.totals.add_choice(stats);
             ++job.n_ended;
         }

@@ -23,6 +23,7 @@ struct ChoiceNews {
     std::vector<auspex_token> tokens{};
     std::vector<auspex_token_logprobs> logprobs{};
     auspex_stop_reason stop_reason = AUSPEX_STOP_NONE; // else it has ended
+    std::optional<uint64_t> cached_n{}; // tokens of the request's prompts that were in the cache, once that is known
 };
 
 class Ticket : public cli::Job {
@@ -79,6 +80,7 @@ class Ticket : public cli::Job {
             has_spoken_ = true;
         }
         ChoiceNews news{.choice = choice, .stop_reason = of.stop_reason};
+        if (answer.totals.prompt_n > 0) news.cached_n = answer.totals.cached_n;
         if (is_stream_) { // a whole answer is read when it has ended
             news.text = of.text.substr(told.text_bytes);
             news.logprobs.assign(of.logprobs.begin() + static_cast<std::ptrdiff_t>(told.n_logprobs), of.logprobs.end());
