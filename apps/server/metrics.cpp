@@ -67,7 +67,7 @@ void Histogram::write(std::string& text, const std::string& name, const std::str
 }
 
 void Metrics::add(const StepNews& step) {
-    generated_n_ += step.generated_n;
+    said_.add(step.said);
     for (const double seconds : step.first_token_s)
         first_token_.add(seconds);
     for (const double seconds : step.gaps_s)
@@ -81,14 +81,10 @@ void Metrics::add(const StepNews& step) {
         for (size_t i = 1; i < drafter_names.size(); ++i)
             drafts_ += stats.drafter_rounds[i];
         drafts_ += stats.self_drafter_rounds;
-        drafted_n_ += stats.draft_n;
-        accepted_n_ += stats.draft_n_accepted;
+        if (stats.rounds > 0) round_rows_ = 1 + static_cast<double>(stats.draft_n) / stats.rounds;
         tested_n_ += stats.tested_n;
         overlap_ += stats.overlap;
         if (stats.predicted_speedup >= 0) predicted_speedup_ = stats.predicted_speedup;
-        for (size_t a = 1; a <= AUSPEX_MAX_DRAFT_LEN; ++a)
-            for (size_t position = 0; position < a; ++position)
-                accepted_at_[position] += stats.accepted_histogram[a];
     }
 }
 
@@ -116,13 +112,15 @@ std::string Metrics::text(const Snapshot& now, const http::Counts& connections, 
     write(text, "auspex_requests_running", "gauge", "Sequences that have a slot and have not ended.", uint64_t{load.n_running});
     write(text, "auspex_requests_waiting", "gauge", "Sequences without a slot.", uint64_t{load.n_waiting});
     write(text, "auspex_requests_paused", "gauge", "Answers whose readers are too slow.", uint64_t{now.n_paused});
+    write(text, "auspex_requests_parked", "gauge", "Answers that lost their slots to others, and wait to go on.", uint64_t{now.n_parked});
     begin(text, "auspex_requests_total", "counter", "Requests that have ended, by how.");
     for (const auto& [of, n] : requests_)
         text += "auspex_requests_total{endpoint=\"" + label(of.first) + "\",result=\"" + label(of.second) + "\"} " + number(n) + "\n";
 
     write(text, "auspex_prompt_tokens_total", "counter", "Tokens of prompts.", prompt_n_);
     write(text, "auspex_prompt_tokens_cached_total", "counter", "Of them: were in the cache, and not read.", cached_n_);
-    write(text, "auspex_generated_tokens_total", "counter", "Tokens that were generated.", generated_n_);
+    write(text, "auspex_generated_tokens_total", "counter", "Tokens that were generated.", said_.n);
+    write(text, "auspex_own_tokens_total", "counter", "Of them: what rounds chose themselves, plain, as a correction or as a bonus; the others are accepted drafts.", said_.own());
 
     begin(text, "auspex_cache_pages", "gauge", "Pages of the key-value caches; those that nobody would miss are free.");
     const auto pages = [&](const char* pool, uint32_t all, uint32_t free) {
@@ -145,15 +143,17 @@ std::string Metrics::text(const Snapshot& now, const http::Counts& connections, 
     for (const auto& [drafter, n] : rounds_)
         text += "auspex_rounds_total{drafter=\"" + label(drafter) + "\"} " + number(n) + "\n";
     write(text, "auspex_drafts_total", "counter", "Rounds that tested drafts.", drafts_);
-    write(text, "auspex_draft_tokens_total", "counter", "Drafts that were tested.", drafted_n_);
-    write(text, "auspex_accepted_tokens_total", "counter", "Of them: accepted.", accepted_n_);
+    write(text, "auspex_draft_tokens_total", "counter", "Drafts that were tested; of running answers those that are known.", said_.drafted);
+    write(text, "auspex_accepted_tokens_total", "counter", "Of them: accepted.", said_.accepted);
     begin(text, "auspex_accepted_tokens_per_position_total", "counter", "Accepted drafts by their place in the round.");
-    for (size_t i = 0; i < accepted_at_.size(); ++i)
-        text += "auspex_accepted_tokens_per_position_total{position=\"" + std::to_string(i) + "\"} " + number(accepted_at_[i]) + "\n";
+    for (size_t i = 0; i < said_.accepted_at.size(); ++i)
+        text += "auspex_accepted_tokens_per_position_total{position=\"" + std::to_string(i) + "\"} " + number(said_.accepted_at[i]) + "\n";
     if (tested_n_ > 0)
         write(text, "auspex_alpha", "gauge", "Mean overlap of draft and target, of all that was tested.", overlap_ / static_cast<double>(tested_n_));
     if (predicted_speedup_ >= 0)
         write(text, "auspex_predicted_speedup", "gauge", "Over plain decoding, that the engine expected of its choices last.", predicted_speedup_);
+    if (round_rows_ >= 0)
+        write(text, "auspex_round_rows", "gauge", "Rows of a sequence in a round, drafts and one more: the mean of the one that ended last.", round_rows_);
 
     begin(text, "auspex_connections", "gauge", "Connections that are open.");
     text += "auspex_connections{state=\"streaming\"} " + number(uint64_t{connections.streaming}) + "\n";

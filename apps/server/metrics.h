@@ -3,7 +3,6 @@
 
 #include "server/engine/engine_thread.h"
 
-#include <array>
 #include <map>
 #include <string>
 #include <utility>
@@ -38,11 +37,11 @@ class Metrics {
 
   private:
     std::map<std::pair<std::string, std::string>, uint64_t> requests_; // by endpoint and result
-    uint64_t prompt_n_ = 0, cached_n_ = 0, generated_n_ = 0;
+    uint64_t prompt_n_ = 0, cached_n_ = 0;
+    Said said_{};
     std::map<std::string, uint64_t> rounds_; // by drafter
-    uint64_t drafts_ = 0, drafted_n_ = 0, accepted_n_ = 0, tested_n_ = 0;
-    double overlap_ = 0, predicted_speedup_ = -1;
-    std::array<uint64_t, AUSPEX_MAX_DRAFT_LEN> accepted_at_{}; // by position
+    uint64_t drafts_ = 0, tested_n_ = 0;
+    double overlap_ = 0, predicted_speedup_ = -1, round_rows_ = -1;
     Histogram first_token_{{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, 160}};
     Histogram gap_{{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5, 5, 10, 30}};
     Histogram queue_{{0.001, 0.01, 0.1, 0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 60, 120}};

@@ -157,6 +157,8 @@ TEST(ServerMetrics, FiguresAgreeWithEachOther) {
     EXPECT_GT(n_accepted, 0);
     EXPECT_EQ(metrics.of("auspex_accepted_tokens_per_position_total"), n_accepted);
     EXPECT_LE(n_accepted, n_drafted);
+    EXPECT_EQ(metrics.of("auspex_own_tokens_total"), n_predicted - n_accepted);
+    EXPECT_GT(metrics.of("auspex_round_rows"), 1);
     EXPECT_LE(metrics.of("auspex_accepted_tokens_per_position_total", {{"position", "1"}}), metrics.of("auspex_accepted_tokens_per_position_total", {{"position", "0"}}));
     EXPECT_EQ(metrics.of("auspex_requests_total", {{"result", "length"}}), 18);
     EXPECT_EQ(metrics.of("auspex_requests_total", {{"result", "rejected"}}), 1);
@@ -177,13 +179,55 @@ TEST(ServerMetrics, WhatWasCutCountsToo) {
         EXPECT_EQ(metrics.of("auspex_connections", {{"state", "streaming"}}), 1);
         EXPECT_EQ(metrics.of("auspex_first_token_seconds_count"), 1);
         EXPECT_GE(metrics.of("auspex_token_gap_seconds_count"), 4);
+        served.backend.tokens_per_event = 3; // two of them accepted drafts
+        ASSERT_TRUE(left.wait_for("w20 "));
+        const Exposition later = metrics_of(served);
+        EXPECT_GT(later.of("auspex_accepted_tokens_total"), 4) << "it runs";
+        EXPECT_EQ(later.of("auspex_generated_tokens_total"), later.of("auspex_accepted_tokens_total") + later.of("auspex_own_tokens_total"));
+        EXPECT_EQ(later.of("auspex_accepted_tokens_per_position_total"), later.of("auspex_accepted_tokens_total"));
+        EXPECT_LE(later.of("auspex_accepted_tokens_total"), later.of("auspex_draft_tokens_total"));
     }
     ASSERT_TRUE(wait_until([&] { return served.is_idle(); }));
     std::this_thread::sleep_for(50ms);
     const Exposition metrics = metrics_of(served);
     EXPECT_EQ(metrics.of("auspex_generated_tokens_total"), static_cast<double>(served.backend.n_predicted));
+    EXPECT_EQ(metrics.of("auspex_generated_tokens_total"), metrics.of("auspex_accepted_tokens_total") + metrics.of("auspex_own_tokens_total"));
+    EXPECT_EQ(metrics.of("auspex_accepted_tokens_per_position_total"), metrics.of("auspex_accepted_tokens_total"));
+    EXPECT_EQ(metrics.of("auspex_draft_tokens_total"), metrics.of("auspex_accepted_tokens_total") + 1) << "one that was rejected, as its end tells";
     EXPECT_EQ(metrics.of("auspex_requests_total", {{"result", "cancelled"}, {"endpoint", "/v1/completions"}}), 1);
     EXPECT_EQ(metrics.of("auspex_requests_running"), 0);
+}
+
+// What an end counts, less what was told before: no figure goes down, and positions remain as many as accepted drafts.
+TEST(ServerMetrics, OfAnEndTheRestCounts) {
+    auspex_sequence_stats stats = stand_in_stats(5, 9, 4, 5);
+    stats.draft_n = 7;
+    const server::Said told = {.n = 5, .accepted = 3, .drafted = 3, .accepted_at = {2, 1}};
+    server::Said all;
+    all.add(stats); // rounds of 3 and 2
+    EXPECT_EQ(all.accepted_at[0] + all.accepted_at[1] + all.accepted_at[2], 5u);
+    EXPECT_EQ(all.accepted_at[2], 1u);
+    const server::Said rest = all.minus(told);
+    EXPECT_EQ(rest.n, 4u);
+    EXPECT_EQ(rest.accepted, 2u);
+    EXPECT_EQ(rest.own(), 2u);
+    EXPECT_EQ(rest.drafted, 4u);
+    EXPECT_EQ(rest.accepted_at[0] + rest.accepted_at[1] + rest.accepted_at[2], 2u);
+    const server::Said other = all.minus({.n = 20, .accepted = 5, .drafted = 9, .accepted_at = {0, 4, 1}});
+    EXPECT_EQ(other.n + other.drafted + other.accepted_at[0], 0u);
+}
+
+TEST(ServerMetrics, WhoLostHisSlotIsParked) {
+    ServedStandIn served;
+    served.backend.slots = 1;
+    served.backend.says_nothing = true;
+    StreamClient first(served.port(), post_json("/v1/completions", completion(R"("max_tokens":1)"))), second(served.port(), post_json("/v1/completions", completion(R"("max_tokens":1)")));
+    ASSERT_TRUE(wait_until([&] { return metrics_of(served).of("auspex_requests_waiting") == 1; }));
+    EXPECT_EQ(metrics_of(served).of("auspex_requests_parked"), 0) << "it has not been in yet";
+    served.backend.has_parked = true;
+    EXPECT_TRUE(wait_until([&] { return metrics_of(served).of("auspex_requests_parked") == 1; }));
+    served.backend.says_nothing = false;
+    EXPECT_TRUE(wait_until([&] { return metrics_of(served).of("auspex_requests_parked") == 0; }));
 }
 
 // A sequence that waited and was done with its first round still has waited.

@@ -211,6 +211,7 @@ TEST_F(ServeProgram, WhoLeavesLeavesNothingBehind) {
 }
 
 TEST_F(ServeProgram, FiguresAgree) {
+    whole("/v1/completions", story(R"("max_tokens":24,"draft_len":4)"));
     EXPECT_TRUE(wait_until([&] { return metric("auspex_requests_running") == 0; }));
     std::this_thread::sleep_for(100ms);
     const std::string text = ask(port_, get("/metrics")).body;
@@ -221,6 +222,65 @@ TEST_F(ServeProgram, FiguresAgree) {
     EXPECT_LE(positions, metric("auspex_draft_tokens_total"));
     EXPECT_GT(positions, 0);
     EXPECT_GE(metric("auspex_generated_tokens_total"), positions);
+}
+
+// From one sample each: also while answers are written, cut and taken away.
+TEST_F(ServeProgram, FiguresAgreeAtAnyMoment) {
+    struct Figures {
+        double generated, own, accepted, drafted;
+    };
+    const auto sample = [] {
+        const std::string text = ask(port_, get("/metrics")).body;
+        const auto of = [&](const std::string& name) {
+            double sum = 0;
+            for (size_t at = text.find("\n" + name); at != std::string::npos; at = text.find("\n" + name, at + 1))
+                sum += std::stod(text.substr(text.find(' ', at)));
+            return sum;
+        };
+        const Figures now = {of("auspex_generated_tokens_total "), of("auspex_own_tokens_total "), of("auspex_accepted_tokens_total "), of("auspex_draft_tokens_total ")};
+        EXPECT_EQ(now.generated, now.accepted + now.own);
+        EXPECT_EQ(now.accepted, of("auspex_accepted_tokens_per_position_total{"));
+        EXPECT_LE(now.accepted, now.drafted);
+        return now;
+    };
+    const auto quiet = [&] {
+        EXPECT_TRUE(wait_until([&] { return metric("auspex_requests_running") == 0; }));
+        std::this_thread::sleep_for(100ms);
+        return sample();
+    };
+    Figures before = quiet();
+    {
+        StreamClient leaves(port_, post_json("/v1/completions", story(R"("stream":true,"draft_len":4,"ignore_eos":true,"max_tokens":440)")));
+        EXPECT_TRUE(wait_until([&] { return sample().accepted > before.accepted; })) << "not only at the end";
+        EXPECT_EQ(metric("auspex_requests_running"), 1);
+        EXPECT_GT(sample().own, before.own);
+    }
+    before = quiet();
+    // A stop inside a block: what is behind it is nobody's.
+    const std::string text = text_of(whole("/v1/completions", story(R"("max_tokens":48,"draft_len":0)")));
+    const Figures plain = quiet();
+    EXPECT_EQ(plain.generated - before.generated, 48);
+    EXPECT_EQ(plain.own - before.own, 48);
+    size_t n_inside = 0;
+    for (size_t at = 20; at < 44; at += 4) {
+        before = quiet();
+        const Events events = stream("/v1/completions", story(R"("stream":true,"max_tokens":48,"draft_len":5,"auspex":{"origins":true},"stop":)" + Json(text.substr(at, 4)).dump()));
+        const Json& timings = events.data.back()["timings"];
+        double own = 0;
+        bool is_inside = false;
+        for (const Json& chunk : events.data)
+            for (const Json& token : chunk.value("auspex", Json::object()).value("tokens", Json::array())) {
+                is_inside = token[1] == AUSPEX_TOKEN_ACCEPTED; // the last: its round has no own token
+                own += is_inside ? 0 : 1;
+            }
+        n_inside += is_inside ? 1 : 0;
+        const Figures after = quiet();
+        EXPECT_EQ(after.generated - before.generated, timings["predicted_n"].get<double>()) << at;
+        EXPECT_EQ(after.accepted - before.accepted, timings["draft_n_accepted"].get<double>()) << at;
+        EXPECT_EQ(after.drafted - before.drafted, timings["draft_n"].get<double>()) << at;
+        EXPECT_EQ(after.own - before.own, own) << at;
+    }
+    EXPECT_GT(n_inside, 0u);
 }
 
 // The last: it ends the server.

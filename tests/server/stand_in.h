@@ -25,7 +25,7 @@ class StandIn : public server::Backend {
     std::atomic<uint32_t> tokens_per_event = 1;
     std::atomic<int64_t> event_us = 0;         // between events of a choice; 0: as fast as asked
     std::atomic<size_t> padding = 0;           // bytes that each token's text has besides
-    std::atomic<bool> says_nothing = false; // sequences begin, and wait
+    std::atomic<bool> says_nothing = false, has_parked = false; // sequences begin, and wait; they have been in before
     std::atomic<bool> counts_prompts_first = false; // what of a prompt was cached is known before its first token
     std::atomic<uint32_t> rows_read = 0, rows_to_read = 0; // of those that have said nothing
     std::atomic<double> turn_ms = 0, turn_expected_ms = 0; // as the device's load has it
@@ -119,6 +119,7 @@ class StandIn : public server::Backend {
             if (live.job == &job) {
                 state.phase = at >= slots ? AUSPEX_PHASE_WAITING : live.n_said > 0 || !rows_to_read ? AUSPEX_PHASE_RUNNING : AUSPEX_PHASE_PROMPT;
                 if (at >= slots) state.place = static_cast<uint32_t>(at - slots);
+                state.parked_n = has_parked ? 1 : 0;
                 state.rows_read = rows_read, state.rows_to_read = rows_to_read;
                 return state;
             }

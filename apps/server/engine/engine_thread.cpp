@@ -231,7 +231,8 @@ void EngineThread::drop(const std::shared_ptr<Ticket>& ticket) {
     forget(*ticket);
     for (const auspex_sequence_stats& stats : ticket->take_ended())
         step_.ended.push_back(stats);
-    step_.generated_n += ticket->n_untold();
+    step_.said.add(ticket->take_said());
+    step_.said.add(ticket->take_rest());
 }
 
 void EngineThread::refuse(const std::shared_ptr<Ticket>& ticket, openai::RequestError error, uint32_t retry_after_s) {
@@ -268,6 +269,7 @@ void EngineThread::advance() {
                 event.kind = TicketEvent::Kind::refused;
                 event.error = openai::RequestError("", job->failure->what(), "", 500);
             }
+            step_.said.add((*at)->take_rest());
             step_.events.push_back(std::move(event));
             forget(*job);
         }
@@ -295,8 +297,7 @@ void EngineThread::collect() {
             ticket->progress.phase = AUSPEX_PHASE_RUNNING;
         }
         TicketEvent event{.ticket = ticket, .kind = TicketEvent::Kind::news, .news = ticket->take_news()};
-        for (const ChoiceNews& news : event.news)
-            step_.generated_n += news.tokens.size();
+        step_.said.add(ticket->take_said());
         for (const auspex_sequence_stats& stats : ticket->take_ended())
             step_.ended.push_back(stats);
         for (const double gap : ticket->take_gaps())
@@ -354,6 +355,13 @@ void EngineThread::lose(const cli::Failure& failure) {
         refuse(ticket, {"", failure.what(), "", 503});
 }
 
+// It has been in before, and waits: there were too few pages for all.
+bool EngineThread::has_lost_its_slot(const Ticket& ticket) const {
+    if (is_lost_) return false;
+    const auto state = backend_.state(ticket);
+    return state && state->phase == AUSPEX_PHASE_WAITING && state->parked_n > 0;
+}
+
 void EngineThread::publish(bool is_due) {
     if (!is_due) return;
     published_ = Clock::now();
@@ -361,6 +369,8 @@ void EngineThread::publish(bool is_due) {
     auspex_engine_load_init(&snapshot->load, sizeof snapshot->load);
     try {
         if (!is_lost_) snapshot->load = backend_.load();
+        for (const auto& ticket : running_)
+            snapshot->n_parked += has_lost_its_slot(*ticket) ? 1 : 0;
     } catch (const cli::Failure& failure) {
         lose(failure);
     }

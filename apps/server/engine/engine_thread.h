@@ -39,9 +39,9 @@ struct StepNews {
     std::vector<TicketEvent> events{};
     std::vector<auspex_sequence_stats> ended{}; // sequences
     std::vector<double> first_token_s{}, gaps_s{}, queue_s{};
-    uint64_t generated_n = 0; // tokens
+    Said said{};
 
-    bool is_empty() const { return events.empty() && ended.empty() && generated_n == 0 && queue_s.empty(); }
+    bool is_empty() const { return events.empty() && ended.empty() && said.n == 0 && said.drafted == 0 && queue_s.empty(); }
 };
 
 // How things stand, for who must not touch the engine.
@@ -56,6 +56,7 @@ struct Snapshot {
     auspex_engine_load load{};
     size_t n_tickets = 0; // not ended
     size_t n_paused = 0;  // of them: their readers are too slow
+    size_t n_parked = 0;  // … they lost their slots, and wait for others
     std::vector<Line> lines{};
 };
 
@@ -109,6 +110,7 @@ class EngineThread {
     void watch_progress();
     void watch_readers();
     void lose(const cli::Failure& failure);
+    bool has_lost_its_slot(const Ticket& ticket) const;
     void publish(bool is_due);
     void flush();
 

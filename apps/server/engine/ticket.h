@@ -5,6 +5,7 @@
 #include "server/http/http_server.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -24,6 +25,44 @@ struct ChoiceNews {
     std::vector<auspex_token_logprobs> logprobs{};
     auspex_stop_reason stop_reason = AUSPEX_STOP_NONE; // else it has ended
     std::optional<uint64_t> cached_n{}; // tokens of the request's prompts that were in the cache, once that is known
+};
+
+// Tokens that were said, by how they came about: of any number of rounds, also of one in the middle of an answer.
+struct Said {
+    uint64_t n = 0, accepted = 0;
+    uint64_t drafted = 0; // that were tested, as far as known: of a running answer at least these
+    std::array<uint64_t, AUSPEX_MAX_DRAFT_LEN> accepted_at{}; // by position in the round
+
+    uint64_t own() const { return n - accepted; } // plain ones, corrections and bonuses
+
+    void add(const Said& other) {
+        n += other.n;
+        accepted += other.accepted;
+        drafted += other.drafted;
+        for (size_t i = 0; i < accepted_at.size(); ++i)
+            accepted_at[i] += other.accepted_at[i];
+    }
+    void add(const auspex_sequence_stats& stats) {
+        n += stats.predicted_n;
+        accepted += stats.draft_n_accepted;
+        drafted += stats.draft_n;
+        uint64_t rounds = 0; // that accepted more than i
+        for (size_t i = accepted_at.size(); i-- > 0;)
+            accepted_at[i] += rounds += stats.accepted_histogram[i + 1];
+    }
+    // What it has more than the other, which stays in itself consistent.
+    Said minus(const Said& other) const {
+        Said rest;
+        const auto above = [](uint64_t a, uint64_t b) { return a - std::min(a, b); };
+        rest.accepted = above(accepted, other.accepted);
+        rest.n = rest.accepted + above(own(), other.own());
+        rest.drafted = above(drafted, other.drafted);
+        uint64_t left = rest.accepted;
+        for (size_t i = 0; i < accepted_at.size(); ++i)
+            left -= rest.accepted_at[i] = std::min(left, above(accepted_at[i], other.accepted_at[i]));
+        rest.accepted_at[0] += left;
+        return rest;
+    }
 };
 
 class Ticket : public cli::Job {
@@ -61,9 +100,20 @@ class Ticket : public cli::Job {
     std::vector<ChoiceNews> take_news() { return std::exchange(news_, {}); }
     std::vector<auspex_sequence_stats> take_ended() { return std::exchange(ended_, {}); }
     std::vector<double> take_gaps() { return std::exchange(gaps_, {}); } // seconds between news of a choice
+    // Tokens since it was last asked.
+    Said take_said() {
+        told_n_.add(said_);
+        return std::exchange(said_, {});
+    }
+    // Of what has ended and nobody was told of: drafts that rounds tested besides, and tokens of an answer that was taken away.
+    Said take_rest() {
+        const Said rest = counted_.minus(told_n_);
+        told_n_.add(rest);
+        return rest;
+    }
     bool has_news() const { return !news_.empty() || !ended_.empty(); }
     bool has_spoken() const { return has_spoken_; }
-    uint64_t n_told() const { return n_told_; } // tokens
+    uint64_t n_told() const { return told_n_.n + said_.n; } // tokens
     // Seconds from its arrival to its first token; < 0: none yet, or it was told.
     double take_first_token() { return std::exchange(first_token_, -1); }
 
@@ -86,17 +136,16 @@ class Ticket : public cli::Job {
             news.logprobs.assign(of.logprobs.begin() + static_cast<std::ptrdiff_t>(told.n_logprobs), of.logprobs.end());
         }
         news.tokens.assign(tokens.begin(), tokens.end());
-        n_told_ += tokens.size();
+        for (const auspex_token& token : tokens)
+            count(told, token);
         told.text_bytes = of.text.size();
         told.n_logprobs = of.logprobs.size();
         news_.push_back(std::move(news));
     }
     void on_end(const auspex_sequence_stats& stats) override {
         ended_.push_back(stats);
-        n_counted_ += stats.predicted_n;
+        counted_.add(stats);
     }
-    // Tokens of what has ended that nobody was told of: those of an answer that was taken away.
-    uint64_t n_untold() const { return n_counted_ - std::min(n_counted_, n_told_); }
 
     struct Progress {
         auspex_phase phase = AUSPEX_PHASE_WAITING;
@@ -110,8 +159,22 @@ class Ticket : public cli::Job {
   private:
     struct Told {
         size_t text_bytes = 0, n_logprobs = 0;
+        size_t n_accepted = 0; // of the round that its last tokens are of
         std::optional<Clock::time_point> last{};
     };
+
+    // A round is accepted drafts and one token more, unless it ends in the middle.
+    void count(Told& told, const auspex_token& token) {
+        ++said_.n;
+        if (token.origin != AUSPEX_TOKEN_ACCEPTED) {
+            said_.drafted += token.origin == AUSPEX_TOKEN_CORRECTION ? 1 : 0; // for the draft that it corrects
+            told.n_accepted = 0;
+            return;
+        }
+        ++said_.accepted;
+        ++said_.drafted;
+        ++said_.accepted_at[std::min(told.n_accepted++, said_.accepted_at.size() - 1)];
+    }
 
     std::shared_ptr<http::Exchange> exchange_;
     bool is_stream_;
@@ -120,7 +183,7 @@ class Ticket : public cli::Job {
     std::vector<ChoiceNews> news_{};
     std::vector<auspex_sequence_stats> ended_{};
     std::vector<double> gaps_{};
-    uint64_t n_told_ = 0, n_counted_ = 0;
+    Said said_{}, told_n_{}, counted_{};
     double first_token_ = -1;
     bool has_spoken_ = false;
 };
