@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 namespace auspex::test::program_test {
 namespace {
@@ -299,6 +300,23 @@ TEST_F(ServeProgram, ZIsEndedByASignalAndFinishesFirst) {
 // ---- other ways to start
 // -----------------------------------------------------------------------------------------------
 
+// A line with the address and three to try, of which n begin with curl and work as they are.
+testing::AssertionResult curl_lines_work(const std::string& shown, int n, const std::string& key) {
+    std::istringstream lines(shown.substr(shown.rfind('\n', shown.find(" answers as ")) + 1));
+    std::string line;
+    int n_lines = -1; // besides the address
+    for (; std::getline(lines, line); ++n_lines) {
+        const size_t at = line.find("curl ");
+        if (at == std::string::npos) continue;
+        std::string command = "curl -sf -m 30 -o /dev/null " + line.substr(at + 5);
+        if (const size_t place = command.find("KEY"); place != std::string::npos) command.replace(place, 3, key);
+        if (std::system("command -v curl > /dev/null") == 0 && std::system(command.c_str()) != 0) return testing::AssertionFailure() << command;
+        --n;
+    }
+    if (n == 0 && n_lines == 3) return testing::AssertionSuccess();
+    return testing::AssertionFailure() << n_lines << " lines, " << n << " of them missing:\n" << shown;
+}
+
 TEST(ServeStart, SocketsAndKeyFiles) {
     const fs::path folder = fs::path(testing::TempDir()) / ("auspex_serve_" + std::to_string(::getpid()));
     fs::create_directories(folder);
@@ -317,10 +335,25 @@ TEST(ServeStart, SocketsAndKeyFiles) {
     EXPECT_EQ((Json{params["draft_len"], params["drafter"], params["acceptance"]}), (Json{2, "ngram", "coupled"}));
     Program second({"serve", "--unix", socket, "--slots", "1", "-c", "64"});
     EXPECT_EQ(second.exit_code(), cli::kExitUsage) << second.shown();
+    EXPECT_TRUE(curl_lines_work(program.shown(), 3, "alpha")); // without a page, and by a socket
     program.signal(SIGINT);
     EXPECT_EQ(program.exit_code(), 0);
     EXPECT_FALSE(fs::exists(socket));
     fs::remove_all(folder);
+}
+
+TEST(ServeStart, SaysWhatToTry) {
+    for (const bool has_page : {true, false}) {
+        std::vector<std::string> flags = {"serve", "--port", "0", "--slots", "1", "-c", "64"};
+        if (!has_page) flags.push_back("--no-page");
+        Program program(flags);
+        ASSERT_NE(program.port(), 0) << program.shown();
+        const std::string& shown = program.shown();
+        EXPECT_TRUE(curl_lines_work(shown, has_page ? 1 : 2, "none"));
+        const std::string url = "http://127.0.0.1:" + std::to_string(program.port());
+        EXPECT_EQ(shown.find("open " + url + "/ in a browser") != std::string::npos, has_page) << shown;
+        EXPECT_NE(shown.find("OPENAI_BASE_URL=" + url + "/v1 OPENAI_API_KEY=none"), std::string::npos) << shown;
+    }
 }
 
 // Signals count from the moment at which it has its address, and a log that nobody reads any more is no reason to end.

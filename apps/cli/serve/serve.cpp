@@ -109,16 +109,16 @@ std::string greeting(const server::Settings& settings, const server::About& abou
     const bool is_unix = !settings.http.unix_path.empty();
     const std::string curl = is_unix ? "curl --unix-socket " + settings.http.unix_path + " http://localhost" : "curl " + url;
     const std::string key = settings.keys.empty() ? "" : " -H 'Authorization: Bearer KEY'";
-    std::string text = format("%s answers as %s, on %s: %u answers at once, %u may wait\n", url.c_str(), about.model.c_str(),
-                              about.device.c_str(), settings.slots, settings.queue);
-    if (settings.has_page && !is_unix) text += "  talk:    open " + url + "/ in a browser\n";
-    text += "  ask:     " + curl + "/v1/chat/completions" + key +
-            " -H 'Content-Type: application/json' -d '{\"messages\": [{\"role\": \"user\", \"content\": \"Tell me a story about a fox named Ruby.\"}]}'\n";
-    if (is_unix)
-        text += "  watch:   " + curl + "/metrics" + key + "\n";
-    else
-        text += "  connect: OPENAI_BASE_URL=" + url + "/v1 OPENAI_API_KEY=" + (settings.keys.empty() ? "none" : "KEY") + ", for clients of OpenAI\n";
-    return text;
+    const std::string text = format("%s answers as %s, on %s: %u answers at once, %u may wait\n", url.c_str(), about.model.c_str(),
+                                    about.device.c_str(), settings.slots, settings.queue);
+    std::vector<std::string> tries; // the best first
+    if (settings.has_page && !is_unix) tries.push_back("  talk:    open " + url + "/ in a browser\n");
+    tries.push_back("  ask:     " + curl + "/v1/chat/completions" + key +
+                    " -H 'Content-Type: application/json' -d '{\"messages\": [{\"role\": \"user\", \"content\": \"Tell me a story about a fox named Ruby.\"}]}'\n");
+    if (!is_unix) tries.push_back("  connect: OPENAI_BASE_URL=" + url + "/v1 OPENAI_API_KEY=" + (settings.keys.empty() ? "none" : "KEY") + ", for clients of OpenAI\n");
+    tries.push_back("  watch:   " + curl + "/metrics" + key + "\n");
+    tries.push_back("  check:   " + curl + "/health\n");
+    return text + tries[0] + tries[1] + tries[2];
 }
 
 } // namespace
