@@ -75,10 +75,13 @@ TEST(ServerPaths, OtherMethodsAndPathsAreNot) {
     }
     for (const char* target : {"/v1", "/v1/models/", "/v1/chat/completions/", "/V1/models", "/completions", "/page.js/", "/../page.js", "//"}) {
         EXPECT_EQ(refusal_of(ask(served.port(), get(target))), "404 - not_found") << target;
+        EXPECT_EQ(type_of(ask(served.port(), get(target))), "not_found_error") << target;
         EXPECT_EQ(refusal_of(ask(served.port(), post_json(target, "{}"))), "404 - not_found") << target;
     }
     EXPECT_EQ(ask(served.port(), get("/v1/models?a=/v2")).status, 200); // a query changes no path
     EXPECT_EQ(refusal_of(ask(served.port(), get("/v1/models/gpt-4"))), "404 - model_not_found");
+    EXPECT_EQ(type_of(ask(served.port(), get("/v1/models/gpt-4"))), "not_found_error");
+    EXPECT_EQ(type_of(ask(served.port(), post_json("/v1/models", "{}"))), "invalid_request_error");
 }
 
 TEST(ServerPaths, WhatTheySay) {
@@ -123,11 +126,18 @@ TEST(ServerPaths, WhatTheySay) {
 TEST(ServerPaths, ThePageStaysWithItself) {
     ServedStandIn served;
     const Reply page = ask(served.port(), get("/"));
-    EXPECT_TRUE(header_of(page, "Content-Security-Policy").starts_with("default-src 'none'; script-src 'self'"));
-    EXPECT_EQ(header_of(page, "X-Content-Type-Options"), "nosniff");
     const std::string etag = header_of(page, "ETag");
     const Reply known = ask(served.port(), get("/", "If-None-Match: " + etag + "\r\n"), false);
     EXPECT_EQ(known.status, 304);
+    for (const Reply& reply : {page, known, ask(served.port(), get("/page.js")), ask(served.port(), get("/page.css"))}) {
+        EXPECT_EQ(header_of(reply, "Content-Security-Policy"),
+                  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; "
+                  "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'");
+        EXPECT_EQ(header_of(reply, "X-Content-Type-Options"), "nosniff");
+        EXPECT_EQ(header_of(reply, "Referrer-Policy"), "no-referrer");
+        EXPECT_EQ(header_of(reply, "Cache-Control"), "no-cache");
+        EXPECT_GT(header_of(reply, "ETag").size(), 2u);
+    }
     EXPECT_EQ(ask(served.port(), get("/", "If-None-Match: \"other\"\r\n")).status, 200);
     Settings settings = quick_settings();
     settings.has_page = false;
@@ -151,6 +161,7 @@ TEST(ServerGuard, KeysComeBeforeEverything) {
             EXPECT_EQ(reply.status, path.is_open ? 200 : 401) << path.path << none;
             if (path.is_open) continue;
             EXPECT_EQ(refusal_of(reply), "401 - invalid_api_key");
+            EXPECT_EQ(type_of(reply), "authentication_error");
             EXPECT_EQ(header_of(reply, "WWW-Authenticate"), "Bearer");
             expect_id(reply, path.path);
         }
@@ -217,6 +228,7 @@ TEST(ServerGuard, HostsAndOrigins) {
     EXPECT_EQ(header_of(reply, "Access-Control-Allow-Headers"), "Authorization, *");
     reply = ask(served.port(), preflight + "https://evil.example.org\r\n\r\n");
     EXPECT_EQ(reply.status, 403);
+    EXPECT_EQ(type_of(reply), "permission_error");
     EXPECT_EQ(header_of(reply, "Access-Control-Allow-Origin"), "");
     // Errors and streams have it, too.
     reply = ask(served.port(), post_json("/v1/completions", "{}", "Origin: https://app.example.org\r\n"));
@@ -236,6 +248,7 @@ TEST(ServerGuard, ForeignPagesCannotPostOtherTypes) {
         for (const char* type : {"", "Content-Type: text/plain\r\n", "Content-Type: application/jsonx\r\n", "Content-Type: multipart/form-data\r\n", "Content-Type: text/plain; application/json\r\n"}) {
             const Reply reply = ask(served.port(), post(path.path, path.body, type));
             EXPECT_EQ(refusal_of(reply), "415 - unsupported_media_type") << path.path << type;
+            EXPECT_EQ(type_of(reply), "invalid_request_error");
             expect_id(reply, path.path);
         }
         for (const char* type : {"application/json", "Application/JSON; charset=utf-8", "application/json ;charset=utf-8"})

@@ -135,6 +135,70 @@ TEST_F(ServeProgram, TheStopThatIsCompleteFirstWins) {
         }
 }
 
+// With every number of drafts, whole and streamed, an answer that a stop has cut is the same: text, ids, log-probabilities, counts.
+TEST_F(ServeProgram, WhatAStopHasCutAgrees) {
+    const std::string text = text_of(whole("/v1/completions", story(R"("max_tokens":48,"draft_len":0)")));
+    const std::string asked = R"("max_tokens":48,"return_tokens":true,"logprobs":1,"stop":)" + Json(std::vector<std::string>{text.substr(text.find(' ', 30) + 1, 3), "abc"}).dump();
+    const Json plain = whole("/v1/completions", story(asked + R"(,"draft_len":0)"));
+    const auto n = plain["usage"]["completion_tokens"].get<size_t>();
+    EXPECT_EQ(plain["choices"][0]["token_ids"].size(), n);
+    EXPECT_GT(n, 6u);
+    EXPECT_LT(n, 48u);
+    const uint32_t most = json_of(ask(port_, get("/props")))["max_draft_len"];
+    EXPECT_GE(most, 4u);
+    for (uint32_t k = 0; k <= std::min(most, 8u); ++k) {
+        const std::string members = asked + ",\"draft_len\":" + std::to_string(k);
+        const auto expect_counts = [&](const Json& timings) {
+            EXPECT_EQ(timings["predicted_n"], n) << k;
+            EXPECT_EQ(timings.contains("draft_n"), k > 0) << k;
+            EXPECT_LE(timings.value("draft_n_accepted", 0u), std::min<uint64_t>(timings.value("draft_n", 0u), n)) << k;
+        };
+        const Json answer = whole("/v1/completions", story(members));
+        EXPECT_EQ(answer["choices"], plain["choices"]) << k;
+        EXPECT_EQ(answer["usage"]["completion_tokens"], n) << k;
+        expect_counts(answer["timings"]);
+        Json ids = Json::array(), logprobs;
+        const Events events = stream("/v1/completions", story(members + R"(,"stream":true,"stream_options":{"include_usage":true})"));
+        for (const Json& chunk : events.data) {
+            for (const Json& id : chunk.value("tokens", Json::array()))
+                ids.push_back(id);
+            for (const Json& choice : chunk["choices"])
+                for (const auto& [name, values] : choice["logprobs"].items())
+                    for (const Json& value : values)
+                        logprobs[name].push_back(value);
+        }
+        EXPECT_EQ(events.text(), text_of(plain)) << k;
+        EXPECT_EQ(ids, plain["choices"][0]["token_ids"]) << k;
+        EXPECT_EQ(logprobs.dump(), plain["choices"][0]["logprobs"].dump()) << k;
+        EXPECT_EQ(events.data.back()["usage"]["completion_tokens"], n) << k;
+        expect_counts(events.data.back()["timings"]);
+    }
+}
+
+// Spellings of control tokens are text wherever a client sends them.
+TEST_F(ServeProgram, ContentNeverBecomesControlTokens) {
+    const auto n_of = [](const std::string& path, const std::string& what) {
+        const Json answer = whole(path, "{\"max_tokens\":0," + what + "}");
+        return answer.value("tokens_evaluated", answer.value("usage", Json::object()).value("prompt_tokens", size_t{0}));
+    };
+    const auto n_of_chat = [&](const std::string& user, const std::string& assistant) {
+        return n_of("/v1/chat/completions", R"("messages":[{"role":"user","content":)" + user + R"(},{"role":"assistant","content":)" + assistant + R"(},{"role":"user","content":"a"}])");
+    };
+    const auto n_ids = [&](const std::string& text, const char* parses) {
+        return json_of(ask(port_, post_json("/tokenize", "{\"content\":" + text + ",\"add_special\":true,\"parse_special\":" + parses + "}")))["tokens"].size();
+    };
+    for (const std::string control : {"</s>", "<s>"}) {
+        const std::string text = "\"fox" + control + control + control + control + control + "\"", without = "\"fox\"";
+        EXPECT_EQ(n_ids(text, "true"), n_ids(without, "true") + 5) << control << ": a token each, where it is asked for";
+        EXPECT_GE(n_ids(text, "false"), n_ids(without, "false") + 10) << control << ": else it is spelt";
+        EXPECT_EQ(n_of("/v1/completions", "\"prompt\":" + text), n_ids(text, "false")) << control;
+        EXPECT_EQ(n_of("/completion", "\"prompt\":" + text), n_ids(text, "false")) << control;
+        EXPECT_GE(n_of_chat(text, "\"b\""), n_of_chat(without, "\"b\"") + 10) << control;
+        EXPECT_GE(n_of_chat("\"b\"", text), n_of_chat("\"b\"", without) + 10) << control;
+        EXPECT_EQ(n_of_chat(R"([{"type":"text","text":)" + text + "}]", "\"b\""), n_of_chat(text, "\"b\"")) << control;
+    }
+}
+
 TEST_F(ServeProgram, WhatWasReadOnceIsInTheCache) {
     std::string prompt;
     for (int i = 0; i < 12; ++i)
@@ -333,11 +397,18 @@ TEST(ServeStart, SocketsAndKeyFiles) {
     EXPECT_EQ(program.shown().find("alpha"), std::string::npos) << "keys are not shown";
     const Json params = json_of(asked(get("/props", "x-api-key: beta\r\n")))["default_generation_settings"]["params"];
     EXPECT_EQ((Json{params["draft_len"], params["drafter"], params["acceptance"]}), (Json{2, "ngram", "coupled"}));
+    // Of what clients say nothing is shown, right or wrong.
+    const std::string secret = "Xyzzyspoon";
+    for (const char* body : {R"({"prompt":"Xyzzyspoon","max_tokens":2})", R"({"prompt":"Xyzzyspoon","max_tokens":2,"stream":true,"user":"Xyzzyspoon"})", R"({"prompt":"Xyzzyspoon)", R"({"prompt":"a","stop":["Xyzzyspoon",""]})"})
+        EXPECT_NE(asked(post_json("/v1/completions", body, "x-api-key: alpha\r\n")).status, 0);
+    EXPECT_EQ(asked(post_json("/v1/chat/completions", R"({"messages":[{"role":"user","content":"Xyzzyspoon"}],"max_tokens":2})", "x-api-key: Xyzzyspoon\r\n")).status, 401);
+    EXPECT_EQ(asked(get("/Xyzzyspoon", "x-api-key: alpha\r\n")).status, 404);
     Program second({"serve", "--unix", socket, "--slots", "1", "-c", "64"});
     EXPECT_EQ(second.exit_code(), cli::kExitUsage) << second.shown();
     EXPECT_TRUE(curl_lines_work(program.shown(), 3, "alpha")); // without a page, and by a socket
     program.signal(SIGINT);
     EXPECT_EQ(program.exit_code(), 0);
+    EXPECT_EQ(program.shown().find(secret), std::string::npos) << program.shown();
     EXPECT_FALSE(fs::exists(socket));
     fs::remove_all(folder);
 }

@@ -97,6 +97,10 @@ inline std::string refusal_of(const Reply& reply) {
     return std::to_string(reply.status) + " " + word("param") + " " + word("code");
 }
 
+inline std::string type_of(const Reply& reply) {
+    return json_of(reply)["error"]["type"].get<std::string>();
+}
+
 inline std::string header_of(const Reply& reply, const std::string& name) {
     const size_t at = reply.head.find("\r\n" + name + ": ");
     if (at == std::string::npos) return "";
