@@ -234,8 +234,9 @@ std::optional<auspex_drafter> parse_drafter(const Fields& fields, const Limits& 
             names += (names.empty() ? "" : ", ") + std::string(info.name);
             continue;
         }
-        if ((info.needs_model != 0 && !limits.has_draft_model) || (info.needs_self != 0 && !limits.has_self_draft))
-            fields.refuse("drafter", "one that is loaded");
+        const bool needs_pass = info.needs_model != 0 || info.needs_self != 0;
+        const bool has_pass = (info.needs_model != 0 && limits.has_draft_model) || (info.needs_self != 0 && limits.has_self_draft);
+        if (needs_pass && !has_pass) fields.refuse("drafter", "one that is loaded");
         return info.drafter;
     }
     fields.refuse("drafter", "one of " + names);

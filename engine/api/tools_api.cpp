@@ -276,8 +276,10 @@ uint32_t auspex_list_drafters(auspex_drafter_info* drafters, uint32_t capacity) 
         const DrafterChoiceRow& row = table.choices[i];
         const bool is_one = row.by_pass == Drafter::none || row.proposer == Drafter::none;
         const uint32_t place = std::max(static_cast<uint32_t>(row.by_pass), static_cast<uint32_t>(row.proposer));
-        drafters[i] = {static_cast<auspex_drafter>(row.choice), row.name, row.summary, table.passes(row) ? 1u : 0u, row.without_pass != row.choice && row.by_pass == Drafter::model ? 1u : 0u,
-                       table.searches(row) ? 1u : 0u, table.asks(row) ? 1u : 0u, is_one ? place : ~0u, row.by_pass == Drafter::self ? 1u : 0u};
+        const bool needs_model = row.without_pass != row.choice && row.by_pass == Drafter::model;
+        const bool needs_self = row.by_pass == Drafter::self || (needs_model && row.any_pass);
+        drafters[i] = {static_cast<auspex_drafter>(row.choice), row.name, row.summary, table.passes(row) ? 1u : 0u, needs_model ? 1u : 0u,
+                       table.searches(row) ? 1u : 0u, table.asks(row) ? 1u : 0u, is_one ? place : ~0u, needs_self ? 1u : 0u};
     }
     return static_cast<uint32_t>(table.choices.size());
 }

@@ -1,7 +1,9 @@
 // Drafts by the target's own weights, as people ask for them.
-#include "cli/cli_process.h"
+#include "cli/batch_files.h"
 
 #include "apps/cli/common/engine/self_draft.h"
+
+#include <regex>
 
 namespace auspex::test::self_draft_test {
 
@@ -41,6 +43,47 @@ TEST(CliSelfDraft, ADraftModelBesideItIsNotLoadedAndThatIsSaid) {
     expect_error({"run", "-m", kTarget, "-md", kDraft, "--self-quant", "q4_0"}, kUsage, "--self-quant and -md exclude each other");
     expect_error({"bench", "--drafter", "self,model"}, kUsage, "self and the draft model exclude each other");
     expect_error({"run", "--self-quant", "q3"}, kUsage, "--self-quant");
+}
+
+// It has both: ngram where its match is long, else whatever the engine drafts with by passes.
+TEST(CliSelfDraft, HybridTakesItForTheDraftModel) {
+    const Arguments hybrid = {"-m", kTarget, "--drafter", "hybrid", "--self-quant", "q4_0"};
+    Arguments flags = hybrid;
+    flags.insert(flags.end(), {"--draft-len", "3"});
+    const Json run = run_with(flags);
+    EXPECT_EQ(run["completions"], run_with({"--no-draft"})["completions"]);
+    EXPECT_GT(self_rounds(run), 5u) << "a text that repeats little";
+    EXPECT_EQ(run["speculation"]["drafter"], "hybrid");
+    flags = hybrid;
+    flags.insert(flags.begin(), "bench");
+    flags.insert(flags.end(), {"--draft-len", "2", "-n", "16", "-p", "0", "-r", "1", "--json"});
+    const Json bench = run_cli_json(flags);
+    bool seen = false;
+    for (const Json& row : bench["results"]) seen = seen || row["drafter"] == "hybrid";
+    EXPECT_TRUE(seen) << bench.dump();
+}
+
+// What may be asked for while an engine runs is what it was made for.
+TEST(CliSelfDraft, ChatAndBatchTakeWhatTheCopyServes) {
+    for (const char* drafter : {"self", "hybrid"}) {
+        const std::string set = "/set drafter " + std::string(drafter) + "\n";
+        const std::vector<std::string> flags = {"chat", "-m", kTarget, "--self-quant", "q4_0", "-n", "12", "--draft-len", "3", "--chat-template", "llama2"};
+        const CliResult chat = run_cli(flags, {.input = set + "Tell me a story.\n/stats\n", .has_input = true});
+        EXPECT_EQ(chat.exit_code, 0) << chat.err;
+        EXPECT_TRUE(std::regex_search(chat.err, std::regex("[1-9] self"))) << "rounds by the copy: " << chat.err;
+        EXPECT_EQ(chat.out, run_cli(flags, {.input = "/set draft-len 0\nTell me a story.\n", .has_input = true}).out);
+        const CliResult refused = run_cli(flags, {.input = "/set drafter model\n", .has_input = true});
+        EXPECT_EQ(refused.exit_code, kUsage);
+        EXPECT_NE(refused.err.find("there is no draft model, expected auto, none, ngram, lookup, hybrid or self"), std::string::npos) << refused.err;
+    }
+    std::string requests;
+    for (const char* drafter : {"none", "self", "hybrid", "auto"})
+        requests += request(drafter, {{"prompt", "Once upon a time there was a fox."}, {"max_tokens", 20}, {"temperature", 0}, {"drafter", drafter}});
+    const Files files(requests);
+    files.run({"-m", kTarget, "--self-quant", "q4_0"});
+    const auto texts = texts_of(files.out);
+    ASSERT_EQ(texts.size(), 4u);
+    for (const auto& [drafter, choices] : texts) EXPECT_EQ(choices, texts.at("none")) << drafter;
 }
 
 TEST(CliSelfDraft, ACopyThatSavesTooLittleIsRefusedWithBothSizes) {

@@ -76,7 +76,9 @@ TEST(CliSpeculation, ATargetAloneDraftsFromItsText) {
         EXPECT_EQ(run["completions"], run_echo({"--no-draft"})["completions"]);
     }
     expect_error({"run", "-m", kTarget, "--drafter", "model"}, kUsage, "--drafter model: expected a draft model");
-    expect_error({"run", "-m", kTarget, "--drafter", "hybrid"}, kUsage, "--drafter hybrid");
+    expect_error({"run", "-m", kTarget, "--drafter", "hybrid"}, kUsage, "--drafter hybrid: expected a draft model too (-md PATH), or --self-quant; no copy of the model is made unasked: the device is a CPU");
+    expect_error({"run", "-m", "/no/such/model", "--drafter", "hybrid"}, kFile, "/no/such/model");
+    expect_error({"bench", "--shape", "d=64,L=1,ffn=96,heads=2,vocab=97", "--drafter", "hybrid"}, kUsage, "--drafter hybrid: expected a draft model too (-md PATH), or --self-quant");
     expect_error({"bench", "-m", kTarget, "--drafter", "ngram,model"}, kUsage, "--drafter model");
 }
 

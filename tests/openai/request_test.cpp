@@ -197,10 +197,27 @@ TEST(OpenAiRequest, WordsOfOurOwn) {
             {R"("draft_len":"often")", "draft_len"},
             {R"("ignore_eos":1)", "ignore_eos"},
             {R"("ignore_eos":"true")", "ignore_eos"}});
-    Limits alone = kLimits;
-    alone.has_draft_model = false;
-    EXPECT_THROW(parse_request(Endpoint::completions, parse_json(R"({"prompt":"x","drafter":"model"})"), alone),
-                 RequestError);
+}
+
+TEST(OpenAiRequest, DraftersNeedWhatDrafts) {
+    const auto drafters_of = [](bool has_draft_model, bool has_self_draft) {
+        Limits limits = kLimits;
+        limits.has_draft_model = has_draft_model;
+        limits.has_self_draft = has_self_draft;
+        std::string taken;
+        for (const std::string name : {"model", "self", "hybrid", "ngram", "lookup", "none", "auto"}) {
+            try {
+                parse_request(Endpoint::completions, parse_json(R"({"prompt":"x","drafter":")" + name + "\"}"), limits);
+                taken += name + " ";
+            } catch (const RequestError& error) {
+                EXPECT_EQ(error.body()["error"]["param"], "drafter");
+            }
+        }
+        return taken;
+    };
+    EXPECT_EQ(drafters_of(false, false), "ngram lookup none auto ");
+    EXPECT_EQ(drafters_of(true, false), "model hybrid ngram lookup none auto ");
+    EXPECT_EQ(drafters_of(false, true), "self hybrid ngram lookup none auto ");
 }
 
 TEST(OpenAiRequest, EchoAndLogprobsExcludeEachOther) {

@@ -42,9 +42,11 @@ std::vector<uint32_t> parse_counts(const std::string& flag, const std::string& t
 
 std::string needed_by(const BenchOptions& options, const GivenFlags& given) {
     if (options.study == BenchStudy::tables) return "--tables";
-    const auto by_model = std::find_if(options.drafters.begin(), options.drafters.end(), needs_model);
-    if (given.has("--drafter") && by_model != options.drafters.end())
-        return std::string("--drafter ") + drafter_name(*by_model);
+    for (const auto& needs : {needs_model, needs_either}) {
+        const auto by_pass = std::find_if(options.drafters.begin(), options.drafters.end(), needs);
+        if (given.has("--drafter") && by_pass != options.drafters.end())
+            return std::string("--drafter ") + drafter_name(*by_pass);
+    }
     if (given.has("--draft-len") && !given.has("--drafter"))
         return format("--draft-len %u", options.draft_lens.front());
     return "";
@@ -215,12 +217,14 @@ void complete(BenchOptions& options, const Shared& shared, const GivenFlags& giv
     if (shared.no_draft) drafters.clear();
     std::erase(drafters, AUSPEX_DRAFTER_NONE); // plain decoding is always among the rows
     const bool may_use = std::any_of(drafters.begin(), drafters.end(), [](auspex_drafter drafter) {
-        return needs_model(drafter) || drafter == AUSPEX_DRAFTER_AUTO;
+        return needs_model(drafter) || needs_either(drafter) || drafter == AUSPEX_DRAFTER_AUTO;
     });
     const bool by_self = std::any_of(drafters.begin(), drafters.end(), needs_self);
-    if (by_self && std::any_of(drafters.begin(), drafters.end(), needs_model))
+    const bool by_model = std::any_of(drafters.begin(), drafters.end(), needs_model);
+    const bool by_either = !by_model && std::any_of(drafters.begin(), drafters.end(), needs_either);
+    if (by_self && by_model)
         throw Failure(kExitUsage, "--drafter: self and the draft model exclude each other: an engine has one of them");
-    choose_models(shared, {may_use, needed_by(options, given), by_self}, options.target_shape.has_value(),
+    choose_models(shared, {may_use, needed_by(options, given), by_self, by_either}, options.target_shape.has_value(),
                   options.draft_shape.has_value(), options.models);
     if (!may_use) options.draft_shape.reset();
     if (!options.target_shape) options.target_text = options.models.target;

@@ -187,10 +187,12 @@ class Chat {
     // What this engine was not made for.
     void check_possible(const SamplingOptions& changed, const std::string& flag) const {
         const auspex_engine_info& engine = client_.info();
-        if (drafter_info(changed.drafter).needs_model != 0 && (engine.has_draft == 0 || engine.is_self_draft != 0))
-            throw Failure(kExitUsage, flag + ": there is no draft model, expected " + drafter_names([](const auto& row) { return row.needs_model == 0; }, ", ", " or "));
-        if (drafter_info(changed.drafter).needs_self != 0 && engine.is_self_draft == 0)
+        const auspex_drafter_info& drafter = drafter_info(changed.drafter);
+        if (!is_loaded(drafter, engine) && drafter.needs_model == 0)
             throw Failure(kExitUsage, flag + ": there is no copy of the model to draft by; begin with --drafter self");
+        if (!is_loaded(drafter, engine))
+            throw Failure(kExitUsage, flag + ": there is no draft model, expected " +
+                                          drafter_names([&](const auto& row) { return is_loaded(row, engine); }, ", ", " or "));
         if (changed.draft_len != AUSPEX_DRAFT_LEN_AUTO && changed.draft_len > engine.max_draft_len)
             throw Failure(kExitUsage, flag + format(": expected auto or a whole number from 0 to %u; --draft-len makes "
                                                     "room for more",

@@ -141,7 +141,15 @@ Client::Client(const Request& request) : target_(request.models.target) {
     keep_llvmpipe_from_waking_threads(request);
     const std::string cache = cache_folder();
     ModelOptions models = request.models;
-    if (models.may_self_draft && request.max_draft_len > 0 && judge_self_draft(request).is_taken()) models.self_draft = AUSPEX_SELF_DRAFT_Q4_0;
+    if (models.may_self_draft && request.max_draft_len > 0) {
+        const SelfDraftVerdict verdict = judge_self_draft(request);
+        if (verdict.is_taken()) {
+            models.self_draft = AUSPEX_SELF_DRAFT_Q4_0;
+        } else if (!models.draft_needed_by.empty()) {
+            plan_memory(request); // what is wrong without a copy, too, comes first
+            throw Failure(kExitUsage, models.draft_needed_by + ": expected a draft model too (-md PATH), or --self-quant; no copy of the model is made unasked: " + verdict.refusal);
+        }
+    }
     ProgressBar progress("loading");
     Request chosen = {models, request.synthetic, request.max_sequences, request.max_draft_len, request.max_waiting, request.cache_tokens, request.often_one, request.prefix_cache};
     auspex_engine_desc desc = describe(chosen, log_);

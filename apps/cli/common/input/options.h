@@ -28,6 +28,7 @@ struct ModelOptions {
     std::optional<auspex_self_draft> self_quant; // asked for
     auspex_self_draft self_draft = AUSPEX_SELF_DRAFT_NONE; // instead of a draft model
     bool may_self_draft = false; // where nobody asked: if it pays on the device (engine/self_draft.h)
+    std::string draft_needed_by; // a flag that cannot do without it; empty: none
     std::optional<std::string> device;
     uint32_t context = 0; // tokens; 0: the smaller of the target's and 4096
     auspex_cache_type cache_type = AUSPEX_CACHE_F16;

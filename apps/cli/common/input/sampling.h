@@ -37,6 +37,8 @@ struct SamplingOptions {
 // All that may be asked for, as the library lists them.
 std::span<const auspex_drafter_info> drafters();
 const auspex_drafter_info& drafter_info(auspex_drafter drafter);
+// Whether the engine has the draft model, or the copy of the target's own weights, that it cannot do without.
+bool is_loaded(const auspex_drafter_info& drafter, const auspex_engine_info& engine);
 bool drafts_by_pass_alone(auspex_drafter drafter); // the draft model, or the target's own weights
 const char* drafter_name(auspex_drafter drafter); // "model"; AUTO is "auto"
 // Of those that flags may name, in the order of their values: "a, b or c".

@@ -44,6 +44,12 @@ std::span<const auspex_drafter_info> drafters() {
     return all;
 }
 
+bool is_loaded(const auspex_drafter_info& drafter, const auspex_engine_info& engine) {
+    const bool has_self = engine.is_self_draft != 0, has_model = engine.has_draft != 0 && !has_self;
+    if (drafter.needs_model == 0 && drafter.needs_self == 0) return true;
+    return (drafter.needs_model != 0 && has_model) || (drafter.needs_self != 0 && has_self);
+}
+
 bool drafts_by_pass_alone(auspex_drafter drafter) {
     return drafter_info(drafter).may_use_model != 0 && drafter_info(drafter).searches == 0;
 }

@@ -172,21 +172,26 @@ void choose_models(const Shared& shared, const DraftNeed& need, bool has_target_
         return;
     }
     if (has_draft_shape) return;
-    models.may_self_draft = shared.target && !shared.draft && need.needed_by.empty();
+    models.may_self_draft = shared.target && !shared.draft && (need.needed_by.empty() || need.by_either);
+    if (models.may_self_draft) models.draft_needed_by = need.needed_by;
     if (shared.draft)
         models.draft = *shared.draft;
     else if (!shared.target && !has_target_shape)
         models.draft = bundled_model("draft");
-    else if (!need.needed_by.empty())
-        throw Failure(kExitUsage, need.needed_by + ": expected a draft model too (-md PATH)");
+    else if (!need.needed_by.empty() && !models.may_self_draft)
+        throw Failure(kExitUsage, need.needed_by + ": expected a draft model too (-md PATH)" + (need.by_either ? ", or --self-quant" : ""));
 }
 
 bool needs_model(auspex_drafter drafter) {
-    return drafter_info(drafter).needs_model != 0;
+    return drafter_info(drafter).needs_model != 0 && drafter_info(drafter).needs_self == 0;
 }
 
 bool needs_self(auspex_drafter drafter) {
-    return drafter_info(drafter).needs_self != 0;
+    return drafter_info(drafter).needs_self != 0 && drafter_info(drafter).needs_model == 0;
+}
+
+bool needs_either(auspex_drafter drafter) {
+    return drafter_info(drafter).needs_model != 0 && drafter_info(drafter).needs_self != 0;
 }
 
 DraftNeed settle_drafting(SamplingOptions& sampling, bool no_draft) {
@@ -203,9 +208,11 @@ DraftNeed settle_drafting(SamplingOptions& sampling, bool no_draft) {
     if (sampling.draft_len == 0 && has_drafter) throw contradict(draft_len, drafter);
     check_together(sampling);
     if (no_draft) sampling.draft_len = 0;
-    return {.may_use = !sampling.is_plain() && (needs_model(sampling.drafter) || sampling.drafter == AUSPEX_DRAFTER_AUTO),
-            .needed_by = needs_model(sampling.drafter) ? drafter : "",
-            .by_self = needs_self(sampling.drafter)};
+    const bool needs_one = needs_model(sampling.drafter) || needs_either(sampling.drafter);
+    return {.may_use = !sampling.is_plain() && (needs_one || sampling.drafter == AUSPEX_DRAFTER_AUTO),
+            .needed_by = needs_one ? drafter : "",
+            .by_self = needs_self(sampling.drafter),
+            .by_either = needs_either(sampling.drafter)};
 }
 
 void add_speculation(CLI::App& app, SamplingOptions& sampling, Shared& shared) {

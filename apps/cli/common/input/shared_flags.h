@@ -42,14 +42,16 @@ struct DraftNeed {
     bool may_use = true;   // false: none is loaded
     std::string needed_by; // a flag that cannot do without, "" for none
     bool by_self = false;    // the target's own weights draft instead
+    bool by_either = false;  // needed_by can do with these, too
 };
 // Decides which models are meant by -m and -md.
 void choose_models(const Shared& shared, const DraftNeed& need, bool has_target_shape, bool has_draft_shape,
                    ModelOptions& models);
 
 // What the commands that generate text share.
-bool needs_model(auspex_drafter drafter);
-bool needs_self(auspex_drafter drafter); // the target's own weights
+bool needs_model(auspex_drafter drafter); // and nothing else will do
+bool needs_self(auspex_drafter drafter);  // the target's own weights, and nothing else will do
+bool needs_either(auspex_drafter drafter);
 // What the flags about drafts mean together. --no-draft, --drafter none and --draft-len 0 are one.
 DraftNeed settle_drafting(SamplingOptions& sampling, bool no_draft);
 // How drafts come about; what they may cost.

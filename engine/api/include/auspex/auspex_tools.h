@@ -348,7 +348,7 @@ typedef struct auspex_drafter_info {
     uint32_t searches;     /* 1: the text is searched for drafts */
     uint32_t asks_host;    /* 1: auspex_sequence_desc.host_drafter is asked */
     uint32_t rounds_place; /* in auspex_sequence_stats.drafter_rounds; 5: self_drafter_rounds; ~0: it is several drafters */
-    uint32_t needs_self;   /* 1: without auspex_engine_desc.self_draft_weights it drafts nothing */
+    uint32_t needs_self;   /* 1: without auspex_engine_desc.self_draft_weights it drafts nothing; with needs_model 1, too: either will do */
 } auspex_drafter_info;
 
 /** Writes the first `capacity` of them, in the order in which people are told of them, and returns how many there are. Any thread. */
