@@ -1,6 +1,7 @@
 // Drafts by the target's own weights, as people ask for them.
 #include "cli/batch_files.h"
 
+#include "apps/cli/common/engine/client.h"
 #include "apps/cli/common/engine/self_draft.h"
 
 #include <regex>
@@ -120,6 +121,32 @@ TEST(CliSelfDraft, ItIsTakenWhereItSavesAndFits) {
     EXPECT_EQ(cli::self_draft_refusal(plan), "");
     plan.device_is_cpu = 1;
     EXPECT_EQ(cli::self_draft_refusal(plan), "the device is a CPU");
+}
+
+// The plan that is judged is the engine's: whatever the request takes of the memory counts, not the copy alone.
+TEST(CliSelfDraft, ItIsJudgedWithAllThatTheRequestTakes) {
+    cli::ModelOptions models;
+    models.target = kTarget;
+    models.context = 512;
+    const auto judged = [&](const cli::Client::Request& request) { return cli::judge_self_draft(request).plan; };
+    const auto planned = [&](cli::Client::Request request) {
+        cli::ModelOptions with_copy = models;
+        with_copy.self_draft = AUSPEX_SELF_DRAFT_Q4_0;
+        return cli::plan_memory({with_copy, request.synthetic, request.max_sequences, request.max_draft_len, request.max_waiting, request.cache_tokens, request.often_one, request.prefix_cache});
+    };
+    const cli::Client::Request plain = {.models = models, .max_sequences = 16, .max_draft_len = 8};
+    cli::Client::Request small = plain, deep = plain, waiting = plain;
+    small.cache_tokens = 1024;
+    deep.max_draft_len = 15;
+    waiting.max_waiting = 4096;
+    EXPECT_LT(judged(small).target_cache, judged(plain).target_cache) << "sixteen whole contexts";
+    EXPECT_GT(judged(deep).activations, judged(plain).activations);
+    for (const cli::Client::Request& request : {plain, small, deep, waiting}) {
+        const auspex_memory_plan judges = judged(request), plans = planned(request);
+        EXPECT_EQ(judges.total, plans.total);
+        EXPECT_EQ(judges.target_cache, plans.target_cache);
+        EXPECT_EQ(judges.activations, plans.activations);
+    }
 }
 
 TEST(CliSelfDraft, BenchMeasuresIt) {

@@ -59,24 +59,24 @@ const char* path_or_null(const std::string& path) {
     return path.empty() ? nullptr : path.c_str();
 }
 
-// Points into request and log.
-auspex_engine_desc describe(const Client::Request& request, LibraryLog& log) {
+// Of the request, but for these models instead of its own. Points into all three.
+auspex_engine_desc describe(const Client::Request& request, const ModelOptions& models, LibraryLog& log) {
     auspex_engine_desc desc;
     auspex_engine_desc_init(&desc, sizeof desc);
     desc.header.next = request.synthetic;
-    desc.target_path = path_or_null(request.models.target);
-    desc.draft_path = path_or_null(request.models.draft);
-    desc.self_draft_weights = request.models.self_draft;
-    desc.device = request.models.device ? request.models.device->c_str() : nullptr;
+    desc.target_path = path_or_null(models.target);
+    desc.draft_path = path_or_null(models.draft);
+    desc.self_draft_weights = models.self_draft;
+    desc.device = models.device ? models.device->c_str() : nullptr;
     desc.max_sequences = request.max_sequences;
     desc.max_waiting = request.max_waiting;
     desc.cache_tokens = request.cache_tokens;
     desc.prefix_cache = request.prefix_cache ? 1 : 0;
-    desc.max_context = request.models.context;
+    desc.max_context = models.context;
     if (request.max_draft_len > 0) desc.max_draft_len = request.max_draft_len;
-    desc.cache_type = request.models.cache_type;
-    desc.target_weights = request.models.target_weights;
-    desc.draft_weights = request.models.draft_weights;
+    desc.cache_type = models.cache_type;
+    desc.target_weights = models.target_weights;
+    desc.draft_weights = models.draft_weights;
     desc.compile_threads = std::clamp(std::thread::hardware_concurrency(), 1u, 16u);
     desc.background_threads = 1;
     desc.log = LibraryLog::callback;
@@ -151,8 +151,7 @@ Client::Client(const Request& request) : target_(request.models.target) {
         }
     }
     ProgressBar progress("loading");
-    Request chosen = {models, request.synthetic, request.max_sequences, request.max_draft_len, request.max_waiting, request.cache_tokens, request.often_one, request.prefix_cache};
-    auspex_engine_desc desc = describe(chosen, log_);
+    auspex_engine_desc desc = describe(request, models, log_);
     desc.cache_folder = path_or_null(cache);
     desc.progress = ProgressBar::callback;
     desc.progress_user_data = &progress;
@@ -165,7 +164,7 @@ Client::Client(const Request& request) : target_(request.models.target) {
 
 auspex_memory_plan plan_memory(const Client::Request& request) {
     LibraryLog log;
-    const auspex_engine_desc desc = describe(request, log);
+    const auspex_engine_desc desc = describe(request, request.models, log);
     auspex_memory_plan plan;
     auspex_memory_plan_init(&plan, sizeof plan);
     const auspex_status status = auspex_plan_memory(&desc, &plan);
@@ -177,8 +176,8 @@ SelfDraftVerdict judge_self_draft(const Client::Request& request) {
     LibraryLog log;
     ModelOptions models = request.models;
     models.self_draft = AUSPEX_SELF_DRAFT_Q4_0;
-    const Client::Request with_copy = {models, request.synthetic, request.max_sequences, std::max(request.max_draft_len, 1u)};
-    const auspex_engine_desc desc = describe(with_copy, log);
+    auspex_engine_desc desc = describe(request, models, log); // with whatever else takes memory
+    if (request.max_draft_len == 0) desc.max_draft_len = 1;
     SelfDraftVerdict verdict;
     auspex_memory_plan_init(&verdict.plan, sizeof verdict.plan);
     const auspex_status status = auspex_plan_memory(&desc, &verdict.plan);
@@ -189,7 +188,7 @@ SelfDraftVerdict judge_self_draft(const Client::Request& request) {
 auspex_tuning_report describe_tuning(const ModelOptions& models) {
     LibraryLog log;
     const std::string cache = cache_folder();
-    auspex_engine_desc desc = describe({.models = models}, log);
+    auspex_engine_desc desc = describe({.models = models}, models, log);
     desc.cache_folder = path_or_null(cache);
     auspex_tuning_report report;
     auspex_tuning_report_init(&report, sizeof report);
@@ -202,7 +201,7 @@ auspex_tuning_report tune_device(const ModelOptions& models, std::vector<TuningC
     LibraryLog log;
     const std::string cache = cache_folder();
     ProgressBar progress("measuring");
-    auspex_engine_desc desc = describe({.models = models}, log);
+    auspex_engine_desc desc = describe({.models = models}, models, log);
     desc.cache_folder = path_or_null(cache);
     desc.progress = ProgressBar::callback;
     desc.progress_user_data = &progress;
