@@ -1,17 +1,15 @@
 // What is measured of a device: planted faults in one row count are found and made harmless, sizes that were chosen change
 // no bit, and nothing that a kept file says can do harm.
-#include "base/platform.h"
 #include "base/replace_file.h"
 #include "formats/json.h"
-#include "session/engine_fixture.h"
 #include "session/gpu_contents.h"
 #include "kernels/embedded_shaders.h"
 #include "session/tuning/prompt_check.h"
 #include "session/tuning/row_comparison.h"
 #include "session/tuning/tuning_store.h"
 #include "test_shaders.h"
+#include "tuning/tuning_fixture.h"
 
-#include <filesystem>
 #include <set>
 
 namespace auspex::tuning_test {
@@ -19,30 +17,6 @@ namespace {
 
 using namespace test;
 using nlohmann::json;
-
-constexpr uint32_t kVocab = 997;
-
-// A folder of its own, empty at first.
-struct Folder {
-    explicit Folder(const std::string& name) : path(std::filesystem::temp_directory_path() / ("auspex_tuning_" + name + "_" + std::to_string(now_ns()))) {
-        std::filesystem::create_directories(path);
-    }
-    ~Folder() { std::filesystem::remove_all(path); }
-    std::string kept() const { return (path / "tuning.json").string(); }
-    std::filesystem::path path;
-};
-
-EngineDesc pair(const std::string& folder = "", TuningMode mode = TuningMode::off) {
-    EngineDesc desc;
-    desc.target_synthetic = random_model({.d = 96, .layers = 3, .heads = 3, .ffn = 203, .vocab = kVocab, .scale = 0.15f}, 1);
-    desc.draft_synthetic = random_model({.d = 64, .layers = 1, .heads = 2, .ffn = 101, .vocab = kVocab, .tied = true, .dtype = DType::bf16}, 2);
-    desc.max_context = 128;
-    desc.max_draft_len = 8;
-    desc.cache_folder = folder;
-    desc.tuning = mode;
-    desc.tuning_limits.full_ms = 2000;
-    return desc;
-}
 
 // faults.cmake: 1: tiles of 4 rows round otherwise; 2: the second row of a tile does (of the wide variants: of 8 rows).
 void plant(KernelLibrary& kernels, bool second_row) {
@@ -75,15 +49,6 @@ void expect_same(const Engine& engine, const Story& a, const Story& b) {
     EXPECT_EQ(a.tokens, b.tokens);
     EXPECT_EQ(first_difference(engine.target().cache().shape(), a.cache, b.cache), "");
 }
-
-struct Lines {
-    std::string text;
-    Logger log() {
-        return {[this](LogLevel level, std::string_view line) {
-            if (level >= LogLevel::warning) text += std::string(line) + "\n";
-        }};
-    }
-};
 
 // What a full pass over `pair` keeps, made once.
 const std::string& kept_text() {
@@ -222,14 +187,6 @@ TEST(Tuning, the_padded_variant_agrees_with_itself) {
     ASSERT_TRUE(engine);
     EXPECT_EQ(engine->tuning(), tuned.value().tuning);
     expect_same(*engine, tell(*engine, 3), tell(*engine, 0));
-}
-
-// What a GPU would do at first use; llvmpipe under another name.
-EngineDesc as_gpu(const std::string& folder, TuningMode mode) {
-    EngineDesc desc = pair(folder, mode);
-    desc.target_synthetic->dtype = DType::bf16;
-    desc.adjust_caps = [](DeviceCaps& caps) { caps.type = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU; };
-    return desc;
 }
 
 // The candidate of a knob that was chosen, of so many that must all have been timed.

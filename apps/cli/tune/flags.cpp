@@ -12,7 +12,8 @@ constexpr const char* kTuneNotes =
     "types. What wins by more than 3 % is kept for this device, driver, build, these\n"
     "types and widths of models. Times are of a pass of 1 row and one of 5 through a\n"
     "feed-forward matrix; of tiles, through that row count; of the vocabulary, of one\n"
-    "truncation. Leave the device to it meanwhile.\n\n"
+    "truncation. Leave the device to it meanwhile. That prompts use matrix units, where\n"
+    "that is a choice, changes bits: what was chosen stays, until its tuning.json is gone.\n\n"
     "Examples:\n"
     "  auspex tune\n"
     "  auspex tune -m llama-3b.gguf -md llama-1b.gguf --draft-quant q4_0 --device 1\n\n";

@@ -80,24 +80,28 @@ TuningKey key_of(const Device& device, const Tuning& base, const std::vector<DTy
     return {device.caps.name, device.caps.driver, embedded_shaders_hash(), names, widths, base.numerics_id()};
 }
 
-// The largest single row count of each class that agrees with itself, wherever in a tile a row lies.
-Status pad_everything(Device& device, const std::vector<DType>& formats, const TuningRequest& request, Tuning& tuning) {
+// The largest single row count of each class that agrees with itself, wherever in a tile a row lies. From the smallest on, which has no
+// company: tiles of most rows take compilers longest. False: the deadline came first, and larger ones than those found may agree, too.
+Result<bool> pad_everything(Device& device, const std::vector<DType>& formats, const TuningRequest& request, Tuning& tuning, uint64_t deadline_ns) {
+    bool in_time = true;
     for (const bool quant : {false, true}) {
         std::vector<uint32_t>& rows = quant ? tuning.matvec_quant_rows : tuning.matvec_rows;
         std::vector<DType> compared;
         for (DType format : formats)
             if (is_quantized(format) == quant) compared.push_back(format);
-        std::vector<uint32_t> candidates = rows;
-        for (;; candidates.pop_back()) {
-            rows = {candidates.back()};
-            if (compared.empty() || candidates.size() == 1) break; // a row in a tile of its own has no company
+        const std::vector<uint32_t> candidates = rows;
+        uint32_t largest = compared.empty() ? candidates.back() : candidates.front();
+        for (size_t i = 1; i < candidates.size() && !compared.empty() && in_time; ++i) {
+            rows = {candidates[i]};
             AUSPEX_TRY_ASSIGN(kernels, KernelLibrary::create(device, tuning, ""));
             if (request.adjust_kernels) request.adjust_kernels(*kernels);
-            AUSPEX_TRY_ASSIGN(found, compare_row_counts(device, *kernels, compared));
-            if (found.agree) break;
+            AUSPEX_TRY_ASSIGN(found, compare_row_counts(device, *kernels, compared, deadline_ns));
+            in_time = found.is_complete;
+            if (found.agree) largest = candidates[i];
         }
+        rows = {largest};
     }
-    return ok_status();
+    return in_time;
 }
 
 // At every start, whatever the mode: what is wrong here spoils every prompt. Kernels of another tile were checked when it was chosen.
@@ -105,8 +109,8 @@ Status check_matrix_units(Device& device, KernelLibrary& kernels, const TuningRe
     const std::vector<DType> formats = formats_of(request);
     if (formats.empty()) return ok_status();
     AUSPEX_TRY_ASSIGN(error, prompt_kernel_error(device, kernels, formats[0]));
-    if (error <= kMostPromptError) return ok_status(); // not NaN either
-    log(LogLevel::warning, device.caps.name + ": products on its matrix units are off by " + std::to_string(error) + " (squared, relative), expected below " +
+    if (error && *error <= kMostPromptError) return ok_status(); // not NaN either
+    log(LogLevel::warning, device.caps.name + ": products on its matrix units are off by " + std::to_string(error.value_or(0)) + " (squared, relative), expected below " +
                                std::to_string(kMostPromptError) + "; prompts do without them");
     tuning = without_matrices(tuning, device.caps);
     return ok_status();
@@ -132,17 +136,18 @@ Result<DeviceTuning> tune_device(Device& device, const Tuning& by_caps, KernelLi
                                        std::to_string(result.tuning.matvec_rows.back()) + " rows, of block formats " +
                                        std::to_string(result.tuning.matvec_quant_rows.back()) + ", so that drafts change no text");
     };
+    const auto check_kept = [&](Tuning& tuning) -> Status { // matrix units that were chosen in an earlier run
+        AUSPEX_TRY_ASSIGN(chosen, KernelLibrary::create(device, tuning, ""));
+        if (request.adjust_kernels) request.adjust_kernels(*chosen);
+        return check_matrix_units(device, *chosen, request, tuning, log);
+    };
     if (request.mode != TuningMode::full) {
         if (const auto stored = store.load(key, base, device.caps, log)) {
             result.tuning = stored->tuning;
             result.rows = stored->rows_agree ? RowCounts::agree : RowCounts::differ;
             result.is_timed = stored->is_timed;
             result.is_from_store = result.is_kept = true;
-            if (result.tuning.prompts_use_matrices() && !base.prompts_use_matrices()) { // not checked yet
-                AUSPEX_TRY_ASSIGN(chosen, KernelLibrary::create(device, result.tuning, ""));
-                if (request.adjust_kernels) request.adjust_kernels(*chosen);
-                AUSPEX_TRY(check_matrix_units(device, *chosen, request, result.tuning, log));
-            }
+            if (result.tuning.prompts_use_matrices() && !base.prompts_use_matrices()) AUSPEX_TRY(check_kept(result.tuning));
             tell_rows();
             return result;
         }
@@ -151,9 +156,17 @@ Result<DeviceTuning> tune_device(Device& device, const Tuning& by_caps, KernelLi
 
     const bool is_full = request.mode == TuningMode::full;
     const bool may_keep = !store.path().empty();
+    if (is_full && !base.prompts_use_matrices()) {
+        const auto stored = store.load(key, base, device.caps, log);
+        if (stored && stored->tuning.prompts_use_matrices()) {
+            result.tuning = with_matrices(base, device.caps);
+            AUSPEX_TRY(check_kept(result.tuning));
+        }
+    }
     const uint64_t begin = now_ns();
     const auto elapsed_ms = [&] { return static_cast<double>(now_ns() - begin) * 1e-6; };
     const double limit_ms = is_full ? request.limits.full_ms : may_keep ? request.limits.once_ms : request.limits.each_time_ms;
+    const uint64_t deadline = is_full ? ~0ull : begin + static_cast<uint64_t>(limit_ms * 1e6); // after which no kernel is begun
     double kernel_ms = 0;
     if (!is_full) {
         AUSPEX_TRY_ASSIGN(ms, first_use_ms(device, kernels, formats[0]));
@@ -164,24 +177,32 @@ Result<DeviceTuning> tune_device(Device& device, const Tuning& by_caps, KernelLi
         }
     }
     if (may_keep) log(LogLevel::info, device.caps.name + ": measuring this device, once for these formats (" + key.formats + ")");
-    AUSPEX_TRY_ASSIGN(compared, compare_row_counts(device, kernels, formats, is_full ? ~0ull : begin + static_cast<uint64_t>(limit_ms * 1e6)));
+    const uint64_t comparison_begin = now_ns();
+    AUSPEX_TRY_ASSIGN(compared, compare_row_counts(device, kernels, formats, deadline));
     if (!compared.is_complete) {
         log(LogLevel::info, device.caps.name + ": row counts were not compared to the end, nor sizes timed: that takes longer than a start may; `auspex tune` does it");
         return result;
     }
     result.rows = compared.agree ? RowCounts::agree : RowCounts::differ;
     result.difference = compared.difference;
-    if (!compared.agree) AUSPEX_TRY(pad_everything(device, formats, request, result.tuning));
+    bool has_largest = true;
+    if (!compared.agree) AUSPEX_TRY_SET(has_largest, pad_everything(device, formats, request, result.tuning, deadline));
     tell_rows();
+    if (!has_largest) { // sound, but slow: not kept, so that the next start looks further
+        log(LogLevel::info, device.caps.name + ": larger tiles were not compared to the end, nor sizes timed: that takes longer than a start may; `auspex tune` does it");
+        return result;
+    }
 
     const Tuning sound = result.tuning;
     const bool has_clock = device.caps.timestamp_period_ns > 0 && device.caps.timestamp_valid_bits > 0;
-    if (has_clock && (is_full || (may_keep && elapsed_ms() + kernel_ms * kTimingKernels < limit_ms))) {
+    const uint64_t comparison_ns = now_ns() - comparison_begin; // what is chosen is compared once more, by kernels that are compiled anew
+    const double comparison_ms = static_cast<double>(comparison_ns) * 1e-6;
+    if (has_clock && (is_full || (may_keep && elapsed_ms() + comparison_ms + kernel_ms * kTimingKernels < limit_ms))) {
         TimingRequest timing = {.matrices = timed_matrices(request, device.caps),
                                 .vocab = request.target->config().vocab_size,
                                 .attention = timed_attention(*request.target),
                                 .may_take_matrices = may_keep && times_matrices(device.caps),
-                                .deadline_ns = (is_full ? now_ns() : begin) + static_cast<uint64_t>(limit_ms * 1e6),
+                                .deadline_ns = is_full ? now_ns() + static_cast<uint64_t>(limit_ms * 1e6) : deadline - comparison_ns,
                                 .kernels = &kernels,
                                 .adjust_kernels = request.adjust_kernels,
                                 .progress = request.progress};
@@ -191,21 +212,30 @@ Result<DeviceTuning> tune_device(Device& device, const Tuning& by_caps, KernelLi
         result.is_complete = timed.complete;
         result.is_timed = std::any_of(result.times.begin(), result.times.end(), [](const KnobTime& t) { return t.ms >= 0; });
     }
+    const auto do_without_timing = [&] {
+        result.tuning = sound;
+        result.is_timed = false;
+    };
     if (result.tuning != sound) { // other pipelines: once more
         AUSPEX_TRY_ASSIGN(chosen, KernelLibrary::create(device, result.tuning, ""));
         if (request.adjust_kernels) request.adjust_kernels(*chosen);
-        AUSPEX_TRY_ASSIGN(again, compare_row_counts(device, *chosen, formats));
+        AUSPEX_TRY_ASSIGN(again, compare_row_counts(device, *chosen, formats, deadline));
         if (again.agree && result.tuning.prompts_use_matrices()) {
-            AUSPEX_TRY_ASSIGN(error, prompt_kernel_error(device, *chosen, formats[0]));
-            if (!(error <= kMostPromptError)) again = {.agree = false, .difference = "products on matrix units", .is_complete = true};
+            AUSPEX_TRY_ASSIGN(error, prompt_kernel_error(device, *chosen, formats[0], deadline));
+            if (!error) again = {.agree = false, .difference = "", .is_complete = false};
+            else if (!(*error <= kMostPromptError)) again = {.agree = false, .difference = "products on matrix units", .is_complete = true};
         }
-        if (!again.agree) {
+        if (!again.is_complete)
+            log(LogLevel::info, device.caps.name + ": the fastest sizes were not compared to the end, which takes longer than a start may; they are not used. `auspex tune` does it");
+        else if (!again.agree)
             log(LogLevel::warning, device.caps.name + ": with the fastest sizes " + again.difference + " differ; they are not used");
-            result.tuning = sound;
-            result.is_timed = false;
-        }
+        if (!again.agree) do_without_timing();
     }
     if (may_keep) result.is_kept = store.save(key, {result.tuning, compared.agree, result.is_timed}, log);
+    if (!result.is_kept && result.tuning.numerics_id() != sound.numerics_id()) {
+        log(LogLevel::warning, device.caps.name + ": that prompts are faster by matrix units could not be kept; they do without, so that the next start says the same");
+        do_without_timing();
+    }
     log(LogLevel::info, device.caps.name + ": " + result.tuning.sizes() + (compared.agree ? "; row counts agree bit by bit" : ""));
     return result;
 }

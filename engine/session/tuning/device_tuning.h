@@ -10,13 +10,13 @@ namespace auspex {
 enum class TuningMode {
     off,       // nothing is measured; what an earlier run kept is used
     automatic, // the same, and what is not known yet is measured as far as that is quick; on CPUs nothing is
-    full,      // everything is measured anew
+    full,      // everything is measured anew, but that prompts use matrix units, which changes bits, stays once it was chosen
 };
 
 // By the host's clock and with the time that compiling takes, about.
 struct TuningLimits {
     double full_ms = 20'000;  // of a full pass's timing
-    double once_ms = 3000;    // of what is measured unasked, where it is kept
+    double once_ms = 3000;    // of what is measured unasked, where it is kept: no kernel is begun after it
     double each_time_ms = 100; // … and where it is not
 };
 

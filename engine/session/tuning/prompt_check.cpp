@@ -1,6 +1,7 @@
 // One small product by rows and by every tile that prompts may take, in one recording, compared on the host.
 #include "session/tuning/prompt_check.h"
 
+#include "base/platform.h"
 #include "kernels/matmul.h"
 #include "kernels/matvec.h"
 #include "kernels/random_fill.h"
@@ -15,7 +16,8 @@
 
 namespace auspex {
 
-Result<double> prompt_kernel_error(Device& device, KernelLibrary& kernels, DType format) {
+Result<std::optional<double>> prompt_kernel_error(Device& device, KernelLibrary& kernels, DType format, uint64_t deadline_ns) {
+    if (now_ns() > deadline_ns) return std::optional<double>();
     constexpr uint32_t kOuts = 70, kCols = 512, kRows = 33, kStride = 72; // no multiple of a tile, in either direction
     MemoryPool memory(device);
     AUSPEX_TRY_ASSIGN(uploader, Uploader::create(device, memory));
@@ -38,16 +40,21 @@ Result<double> prompt_kernel_error(Device& device, KernelLibrary& kernels, DType
     std::memset(y.mapped(), 0, y.size());
 
     const bool wants_halves = matmul_wants_halves(tuning);
-    AUSPEX_TRY(uploader->run_and_wait("check prompts", [&](Recording& recording) {
-        Recorder to = {recording, kernels};
+    const auto record = [&](Recorder& to) {
         if (wants_halves) {
             record_split_halves(to, x.view(), halves.view(), kRows, kCols);
-            recording.barrier();
+            to.cmd.barrier();
         }
         if (tiles.empty()) record_matmul(to, weight, wants_halves ? halves.view() : x.view(), y.view(0, kYBytes), kRows, kStride, false);
         for (size_t way = 0; way < tiles.size(); ++way)
             record_matmul_by_tile(to, weight, halves.view(), y.view(way * kYBytes, kYBytes), kRows, kStride, tiles[way]);
         record_matvec(to, weight, x.view(), y.view(n_ways * kYBytes, kYBytes), kRows, kStride, false);
+    };
+    AUSPEX_TRY_ASSIGN(in_time, build_until(kernels, record, deadline_ns));
+    if (!in_time) return std::optional<double>();
+    AUSPEX_TRY(uploader->run_and_wait("check prompts", [&](Recording& recording) {
+        Recorder to = {recording, kernels};
+        record(to);
     }));
 
     const auto* found = reinterpret_cast<const float*>(y.mapped());
@@ -61,10 +68,10 @@ Result<double> prompt_kernel_error(Device& device, KernelLibrary& kernels, DType
             size += b * b;
         }
         const double error = size > 0 ? difference / size : std::numeric_limits<double>::infinity();
-        if (std::isnan(error)) return error;
+        if (std::isnan(error)) return std::optional(error);
         worst = std::max(worst, error);
     }
-    return worst;
+    return std::optional(worst);
 }
 
 } // namespace auspex
