@@ -22,3 +22,7 @@ auspex_fault(2 rows
             if (node < k) target_rows[row_of(args.draft_len, b, node)].kv_index = start + args.draft_len;]])
 # rows of rejected drafts count as the text's
 auspex_fault(1 accept_commit [[state[slot].target_len = start + emitted;]] [[state[slot].target_len = start + max(emitted, k);]])
+# a draft of the copy's is tested as if the target had drawn it: q from the wrong weights
+auspex_fault(1 accept_test
+    [[draft_p = probability(draft_logits[draft_row * args.draft_vocab + token], token, scale, draft_choices[draft_row]);]]
+    [[draft_p = probability(target_logits[(row0 + accepted) * args.vocab + token], token, scale, target_choices[row0 + accepted]);]])

@@ -36,17 +36,28 @@ struct Sum {
 
 inline constexpr const char* kSelfDraftNames[] = {"none", "as_is", "q4_0", "q4_k", "q8_0"}; // by SelfDraft
 
-// Rejection, whose q is the copy's, against exact enumeration of 625 texts.
-inline void expect_the_targets_distribution(uint64_t n) {
-    constexpr uint32_t kFew = 5, kTokens = 4;
+inline constexpr uint32_t kFew = 5; // tokens
+
+inline EngineDesc tiny_with_copy() {
     EngineDesc desc = tiny_engine(kFew, 128, 4, false);
     desc.self_draft = SelfDraft::q4_0;
-    auto engine = make_engine(desc);
-    ASSERT_TRUE(engine);
+    return desc;
+}
+
+// Rejection, whose q is the copy's, against exact enumeration of 625 texts.
+inline reference::Fit fit_of(Engine& engine, uint64_t n, Completions& found) {
+    constexpr uint32_t kTokens = 4;
     const std::vector<uint32_t> prompt = {0, 1, 4, 2, 0, 3};
-    const Completions found = count_completions(*engine, prompt, {{}, kTokens, {1.0f, 0}, 3, true, DrafterChoice::self}, n, 3'000'000);
+    found = count_completions(engine, prompt, {{}, kTokens, {1.0f, 0}, 3, true, DrafterChoice::self}, n, 3'000'000);
+    return ::testing::Test::HasFatalFailure() ? reference::Fit{} : fit_completions(found.counts, kFew, kTokens, prompt, 1.0);
+}
+
+inline void expect_the_targets_distribution(uint64_t n) {
+    auto engine = make_engine(tiny_with_copy());
+    ASSERT_TRUE(engine);
+    Completions found;
+    const reference::Fit fit = fit_of(*engine, n, found);
     ASSERT_FALSE(::testing::Test::HasFatalFailure());
-    const reference::Fit fit = fit_completions(found.counts, kFew, kTokens, prompt, 1.0);
     EXPECT_GT(fit.p_value, 1e-6) << "chi-square " << fit.statistic << " in " << fit.bins << " bins " << fit.note;
     EXPECT_GT(found.drafted, n);
     EXPECT_LT(found.accepted, found.drafted);

@@ -191,6 +191,35 @@ TEST(SelfDraft, rows_that_the_target_does_not_write_again_are_seen) {
     }
 }
 
+// Its own plain text has the same fault: texts of an engine that has no copy show it.
+TEST(SelfDraft, the_copys_head_in_the_targets_pass_is_seen) {
+    auto faulty = make_engine(with_copy(SelfDraft::q4_0)), alone = make_engine(with_copy(SelfDraft::none));
+    ASSERT_TRUE(faulty && alone);
+    auto& of_target = const_cast<LlamaWeights&>(faulty->target().weights());
+    auto& of_copy = const_cast<LlamaWeights&>(faulty->draft()->weights());
+    ASSERT_FALSE(of_target.config.tied_embedding);
+    std::swap(of_target.lm_head, of_copy.lm_head);
+    const auto expected = run_jobs(*alone, jobs_of(6, 0, 0)), plain = run_jobs(*faulty, jobs_of(6, 0, 0)), drafted = run_jobs(*faulty, jobs_of(6, 4, 0));
+    size_t n_different = 0;
+    for (size_t i = 0; i < expected.size(); ++i) {
+        EXPECT_EQ(drafted[i].tokens, plain[i].tokens) << "this comparison sees nothing";
+        n_different += drafted[i].tokens != expected[i].tokens;
+    }
+    EXPECT_GT(n_different, 0u);
+}
+
+// A draft was drawn from what the copy says; tested as if the target had drawn it, it is always accepted.
+TEST(SelfDraft, q_from_the_wrong_weights_is_seen) {
+    auto engine = make_engine(tiny_with_copy());
+    ASSERT_TRUE(engine);
+    const auto spirv = test_shader("accept_test.fault1");
+    ASSERT_FALSE(spirv.empty());
+    engine->kernels().replace("accept_test", spirv);
+    Completions found;
+    EXPECT_LT(fit_of(*engine, 8000, found).p_value, 1e-6);
+    EXPECT_EQ(found.accepted, found.drafted);
+}
+
 TEST(SelfDraft, completions_have_the_targets_distribution) { expect_the_targets_distribution(20'000); }
 
 // The copy's head, several shards of it, takes what the plan says and no more; there is no second cache.
