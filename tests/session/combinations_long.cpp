@@ -1,4 +1,4 @@
-// Lossless in combination: twelve ways of drafting × transforming × accepting, such that every two of them meet, each
+// Lossless in combination: fifteen ways of drafting × transforming × accepting, such that every two of them meet, each
 // 200,000 completions in 64 slots against exact enumeration with the transforms applied.
 #include "session/completions.h"
 
@@ -32,14 +32,16 @@ std::vector<Combination> combinations() {
     both.min_p = 0.08f;
     both.frequency_penalty = 0.6f;
     std::vector<Combination> all;
-    const char* names[4][3] = {{"model_edits", "model_cuts", "model_both"}, {"ngram_edits", "lookup_cuts", "ngram_both"},
-                               {"hybrid_edits", "hybrid_cuts", "hybrid_both"}, {"host_edits", "host_cuts", "host_both"}};
-    for (uint32_t d = 0; d < 4; ++d)
+    const char* names[5][3] = {{"model_edits", "model_cuts", "model_both"}, {"ngram_edits", "lookup_cuts", "ngram_both"},
+                               {"hybrid_edits", "hybrid_cuts", "hybrid_both"}, {"host_edits", "host_cuts", "host_both"},
+                               {"self_edits", "self_cuts", "self_both"}};
+    for (uint32_t d = 0; d < 5; ++d)
         for (uint32_t t = 0; t < 3; ++t) {
             Combination c = {d == 0   ? DrafterChoice::model
                              : d == 1 ? (t == 1 ? DrafterChoice::lookup : DrafterChoice::ngram)
                              : d == 2 ? DrafterChoice::hybrid
-                                      : DrafterChoice::host,
+                             : d == 3 ? DrafterChoice::host
+                                      : DrafterChoice::self,
                              t == 0 ? edits : t == 1 ? cuts : both, names[d][t]};
             c.sampling.acceptance = (d + t) % 2 ? AcceptanceRule::coupled : AcceptanceRule::rejection;
             all.push_back(c);
@@ -51,7 +53,9 @@ class Combinations : public ::testing::TestWithParam<Combination> {};
 
 TEST_P(Combinations, are_lossless) {
     const Combination& c = GetParam();
-    auto engine = make_engine(tiny_engine(kVocab, 65, 3, true));
+    EngineDesc desc = tiny_engine(kVocab, 65, 3, c.drafter != DrafterChoice::self);
+    if (c.drafter == DrafterChoice::self) desc.self_draft = SelfDraft::q4_0;
+    auto engine = make_engine(desc);
     ASSERT_TRUE(engine);
     const std::vector<uint32_t> prompt = {0, 2, 3, 4, 0, 2, 3, 1, 0, 2, 3, 4, 0, 2};
     const uint32_t ngram_max = c.drafter == DrafterChoice::lookup ? 2 : 3; // both look for two tokens: three seldom come again here

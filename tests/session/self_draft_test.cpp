@@ -161,14 +161,18 @@ std::string difference_to_plain(Engine& engine, const Job& job, Sum& sum) {
 }
 
 TEST(SelfDraft, the_cache_is_that_of_plain_decoding) {
-    for (const DType cache : {DType::f16, DType::f32, DType::q8_0}) {
-        EngineDesc desc = with_copy(SelfDraft::q4_0, 2, cache);
+    const auto cases = {std::pair{SelfDraft::q4_0, DType::f16}, {SelfDraft::q4_0, DType::f32}, {SelfDraft::q4_0, DType::q8_0}, {SelfDraft::q4_k, DType::q8_0}, {SelfDraft::q8_0, DType::f16}};
+    for (const auto& [self, cache] : cases) {
+        EngineDesc desc = with_copy(self, 2, cache);
         desc.adjust_tuning = [](Tuning& tuning) { tuning.prompt_by_rows = false; }; // two families in one cache
         auto engine = make_engine(desc);
         ASSERT_TRUE(engine);
         Sum sum;
-        for (const uint32_t draft_len : {1u, 4u, 8u})
-            for (const Job& job : jobs_of(3, draft_len, 0)) EXPECT_EQ(difference_to_plain(*engine, job, sum), "") << dtype_name(cache) << ", draft_len " << draft_len;
+        for (const float temperature : {0.0f, 1.0f})
+            for (const uint32_t draft_len : self == SelfDraft::q4_0 ? std::vector<uint32_t>{1, 4, 8} : std::vector<uint32_t>{5})
+                for (const Job& job : jobs_of(2, draft_len, temperature))
+                    EXPECT_EQ(difference_to_plain(*engine, job, sum), "")
+                        << kSelfDraftNames[static_cast<size_t>(self)] << ", " << dtype_name(cache) << ", draft_len " << draft_len << ", temperature " << temperature;
         EXPECT_LT(sum.accepted, sum.drafted);
         ASSERT_TRUE(drain(*engine).ok());
         EXPECT_EQ(engine->target().cache().n_free_pages(), engine->target().cache().shape().n_pages);
