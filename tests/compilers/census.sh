@@ -1,7 +1,38 @@
 #!/usr/bin/env bash
 # A section of CENSUS.md: a row for every device that this system's Mesa can be made to believe in, and every workload.
-#   census.sh BUILD [SHIMS]     SHIMS: a folder with lib{intel,nouveau}_noop_drm_shim.so (shims.sh makes them)
+#   census.sh BUILD [SHIMS]           SHIMS: a folder with lib{intel,nouveau}_noop_drm_shim.so (shims.sh makes them)
+#   census.sh --check BUILD [SHIMS]   fails, and prints them, where rows of this Mesa are not those of CENSUS.md, times aside. Exit code 77:
+#                                     it has none of this Mesa, or this system has no such driver
 set -u
+if [ "${1:-}" = --check ]; then
+    shift
+    table=$(dirname "$(realpath "$0")")/CENSUS.md
+    section=$("$0" "$@") || exit 1
+    python3 - "$table" <(printf '%s\n' "$section") << 'PYTHON'
+import sys
+
+def rows(path):
+    found = {}
+    for line in open(path, encoding="utf-8"):
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if line.startswith("|") and len(cells) == 8 and cells[0] != "device" and not cells[0].startswith("--"):
+            found.setdefault(tuple(cells[:4]), []).append(" | ".join(cells[4:7]))  # two devices may have one name; the last cell is a time
+    return found
+
+kept, now = rows(sys.argv[1]), rows(sys.argv[2])
+drivers = {key[1] for key in kept}
+if not any(key[1] in drivers for key in now):
+    print("not checked:", "CENSUS.md has no section of " + ", ".join(sorted({key[1] for key in now})) if now else "no driver that knows such devices")
+    sys.exit(77)
+wrong = [key for key in now if kept.get(key) != now[key]]
+for key in wrong:
+    print(" | ".join(key))
+    print("    now:  " + "; ".join(now[key]) + "\n    kept: " + "; ".join(kept.get(key, ["no such row"])))
+print(len(now), "rows,", len(wrong), "of them not as CENSUS.md has them" + ("; census.sh BUILD SHIMS writes the section anew" if wrong else ""))
+sys.exit(1 if wrong else 0)
+PYTHON
+    exit
+fi
 census=$(realpath "${1:?usage: census.sh BUILD [SHIMS]}")/tests/bin/compiler_census
 shims=$(realpath "${2:-/nowhere}" 2> /dev/null)
 icds=/usr/share/vulkan/icd.d

@@ -36,6 +36,7 @@ struct Expected {
 };
 constexpr Expected kExpected[] = {
     {"adreno", "n1-l64-s128-h", 64, true},     {"mali", "n1-l32-s128-h", 32, false},       {"intel", "n1-l8-s128-t8-p2048-h", 8, true},
+    {"xe2", "n1-l16-s128-t8-p2048-h", 16, true}, {"nvk", "n1-l32-s128-t8-p-h", 32, true},
     {"vega", "n1-l64-s128-t8-p-h", 64, true},  {"rdna", "n1-l32-s128-t8-p-h", 32, true},   {"turing", "n1-l32-s128-t8-p-h", 32, true},
     {"apple", "n1-l32-s128-t8-p-h", 32, true}, {"smallest", "n1-l32-s128", 32, false},
 };
@@ -64,6 +65,18 @@ TEST(DeviceProfiles, give_each_device_its_sizes) {
         EXPECT_EQ(tuning.subgroup, expected.shuffles);
         EXPECT_EQ(runnable(tuning).numerics_id(), expected.numerics) << "other bits than the device would have";
     }
+}
+
+// Sizes that no other profile has; the long entries run all programs with them.
+TEST(DeviceProfiles, nvk_has_16_rows_of_plain_formats_and_two_outputs) {
+    auto made = Device::create({.device = "", .hook = under(*find_profile("nvk"))}, Logger{});
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    const Tuning tuning = choose_tuning(made.value()->caps);
+    EXPECT_EQ(tuning.matvec_rows, (std::vector<uint32_t>{1, 2, 4, 8, 16}));
+    EXPECT_EQ(tuning.matvec_quant_rows, (std::vector<uint32_t>{1, 2, 4, 8}));
+    EXPECT_EQ(tuning.matvec_outs, 2u);
+    EXPECT_EQ(tuning.matvec_many_outs, 2u);
+    EXPECT_EQ(tuning.matvec_staged_bytes, 0u);
 }
 
 TEST(DeviceProfiles, what_is_too_small_is_refused_by_name) {
