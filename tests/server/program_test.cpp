@@ -208,6 +208,8 @@ TEST_F(ServeProgram, WhatWasReadOnceIsInTheCache) {
     EXPECT_GT(second["usage"]["prompt_tokens_details"]["cached_tokens"], 64);
     EXPECT_EQ(text_of(first), text_of(second));
     EXPECT_EQ(second["timings"]["cache_n"], second["usage"]["prompt_tokens_details"]["cached_tokens"]);
+    for (const Json& chunk : stream("/v1/completions", story(R"("max_tokens":6,"stream":true,"stream_options":{"continuous_usage_stats":true})", prompt)).data)
+        EXPECT_EQ(chunk["usage"]["prompt_tokens_details"], second["usage"]["prompt_tokens_details"]) << "from the first event on";
     // Who wants nothing of it gets nothing, not even what the other prompt of his own request has read.
     const std::string twice = R"({"max_tokens":2,"cache_prompt":false,"prompt":[")" + prompt + "\",\"" + prompt + "\"]}";
     for (int i = 0; i < 2; ++i) {
@@ -472,6 +474,7 @@ TEST(ServeStart, WrongFlagsAndTakenPorts) {
         {{"--slots", "0"}, cli::kExitUsage, "--slots"},
         {{"--queue", "-1"}, cli::kExitUsage, "--queue"},
         {{"--overload-status", "500"}, cli::kExitUsage, "--overload-status"},
+        {{"--max-gap-ms", "60001"}, cli::kExitUsage, "--max-gap-ms"},
         {{"--drain", "soon"}, cli::kExitUsage, "--drain"},
         {{"--cache-salt-by-key"}, cli::kExitUsage, "--cache-salt-by-key: expected keys"},
         {{"--api-key", ""}, cli::kExitUsage, "--api-key"},

@@ -64,6 +64,7 @@ void declare_serve(CLI::App& app, ServeOptions& options, Shared& shared) {
     add_number(app, "--queue", format("Answers that may wait; more are refused (%u)", server.queue), server.queue, 0, 4096);
     add_number(app, "--queue-tokens", "Prompt tokens of answers that wait; more are refused while one waits; 0: any number (0)", server.queue_tokens, 0, UINT64_MAX);
     add_number(app, "--cache-tokens", "Tokens that the caches hold, of all answers together; 0: every slot a context (0)", options.cache_tokens, 0, UINT64_MAX);
+    add_number(app, "--max-gap-ms", format("Time that reading prompts may keep texts waiting between two rounds; 0: any (%u)", options.max_gap_ms), options.max_gap_ms, 0, 60000);
     add_number(app, "--connections-per-address", format("Connections from one address; a balancer is one (%zu)", server.http.limits.connections_per_address),
                server.http.limits.connections_per_address, 1, 65536);
     add_value(app, "--overload-status", "N", "Status of what is refused then: 429, or 503 for balancers (429)",

@@ -16,6 +16,7 @@ struct ServeOptions {
     std::optional<std::string> date;
     double temperature = 0; // where a request says nothing
     uint64_t cache_tokens = 0; // that the caches hold, of all sequences together; 0: every slot a whole context
+    uint32_t max_gap_ms = 50; // of what is read of prompts between two rounds of texts that are coming; 0: no bound
     SamplingOptions sampling; // of it what is said of drafts: where a request says nothing
 };
 

@@ -25,6 +25,7 @@ class EngineBackend : public server::Backend {
         request_.max_waiting = options_.server.most_alive(); // the server itself says when it is enough
         request_.max_draft_len = options_.sampling.max_draft_len();
         request_.cache_tokens = options_.cache_tokens;
+        request_.max_gap_ms = options_.max_gap_ms;
         request_.often_one = true;
         keep_llvmpipe_from_waking_threads(request_); // the environment is set while this is the only thread
     }

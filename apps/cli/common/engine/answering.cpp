@@ -221,9 +221,11 @@ bool Answering::collect(Live& live) {
     const bool has_ended = stats.stop_reason != AUSPEX_STOP_NONE;
     if (has_ended) {
         choice.stop_reason = stats.stop_reason;
-        if (request.n == 1 || request.max_tokens == 0u) job.answer.totals.add_prompt(stats, live.waited_ms);
         client_.destroy(live.sequence);
     }
+    // With the first token, so that whoever is told of each knows by then.
+    if ((has_ended || !tokens_.empty()) && (request.n == 1 || request.max_tokens == 0u) && !std::exchange(live.is_prompt_counted, true))
+        job.answer.totals.add_prompt(stats, live.waited_ms);
     if (request.max_tokens == 0u) { // nobody sees its token
         for (size_t i = 0; has_ended && i < request.n; ++i, ++job.n_ended) {
             openai::Choice& other = job.answer.choices[live.choice + i];

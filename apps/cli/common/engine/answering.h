@@ -69,6 +69,7 @@ class Answering {
         auspex_sequence fork;                         // whose begin it waits for; {0}: none
         std::optional<Clock::time_point> waits_since; // of one that reads a prompt, before it is let in
         double waited_ms;
+        bool is_prompt_counted = false;
     };
 
     std::vector<uint32_t> encode(const openai::Prompt& prompt, const std::string& param) const;

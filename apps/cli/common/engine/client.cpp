@@ -70,6 +70,7 @@ auspex_engine_desc describe(const Client::Request& request, const ModelOptions& 
     desc.device = models.device ? models.device->c_str() : nullptr;
     desc.max_sequences = request.max_sequences;
     desc.max_waiting = request.max_waiting;
+    desc.max_gap_ms = request.max_gap_ms;
     desc.cache_tokens = request.cache_tokens;
     desc.prefix_cache = request.prefix_cache ? 1 : 0;
     desc.max_context = models.context;

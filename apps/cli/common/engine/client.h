@@ -45,6 +45,7 @@ class Client {
         uint64_t cache_tokens = 0;  // that the caches hold, of all sequences together; 0: every slot a whole context
         bool often_one = false;     // several slots, of which often one is at work
         bool prefix_cache = true;   // false: every prompt is read whole, so that its time says something
+        uint32_t max_gap_ms = 50;   // predicted, of what is read of prompts between two rounds of texts that are coming; 0: no bound
     };
 
     // Shows a progress bar when stderr is a terminal.
