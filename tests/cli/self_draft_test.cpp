@@ -42,6 +42,8 @@ TEST(CliSelfDraft, ADraftModelBesideItIsNotLoadedAndThatIsSaid) {
     EXPECT_EQ(both.exit_code, 0) << both.err;
     EXPECT_NE(both.err.find("--drafter self: the draft model " + std::string(kDraft) + " is not loaded"), std::string::npos) << both.err;
     expect_error({"run", "-m", kTarget, "-md", kDraft, "--self-quant", "q4_0"}, kUsage, "--self-quant and -md exclude each other");
+    for (const char* command : {"run", "bench"})
+        expect_error({command, "-m", kTarget, "--drafter", "model", "--self-quant", "q4_0"}, kUsage, "--self-quant and --drafter model exclude each other");
     expect_error({"bench", "--drafter", "self,model"}, kUsage, "self and the draft model exclude each other");
     expect_error({"run", "--self-quant", "q3"}, kUsage, "--self-quant");
 }

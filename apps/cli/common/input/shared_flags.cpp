@@ -167,6 +167,8 @@ void choose_models(const Shared& shared, const DraftNeed& need, bool has_target_
     if (need.by_self || models.self_quant) {
         if (has_draft_shape) throw Failure(kExitUsage, "--draft-shape: expected no drafts by the target's own weights beside it");
         if (shared.draft && !need.by_self) throw Failure(kExitUsage, "--self-quant and -md exclude each other: one of them drafts");
+        if (need.needed_by.starts_with("--drafter ") && !need.by_self && !need.by_either) // it would draft nothing
+            throw Failure(kExitUsage, "--self-quant and " + need.needed_by + " exclude each other: an engine has one of them");
         if (shared.draft) std::fprintf(stderr, "auspex: --drafter self: the draft model %s is not loaded\n", shared.draft->c_str());
         models.self_draft = models.self_quant.value_or(AUSPEX_SELF_DRAFT_Q4_0);
         return;
