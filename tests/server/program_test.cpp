@@ -439,12 +439,16 @@ TEST(ServeStart, EndsInOrderWhileItLoads) {
     const std::string socket = (folder / "s").string();
     const auto health = [&] { return Client(socket).ask(get("/health")).status; };
     for (const int signal : {SIGTERM, SIGINT}) {
-        Program program({"serve", "--unix", socket, "--slots", "1", "-c", "64"});
-        ASSERT_TRUE(wait_until([&] { return fs::exists(socket) && health() != 0; }));
-        program.signal(signal);
-        EXPECT_EQ(program.exit_code(), 0) << signal << program.shown();
-        EXPECT_EQ(program.shown().find(" answers as "), std::string::npos) << "it had loaded: this says nothing";
-        EXPECT_FALSE(fs::exists(socket));
+        bool was_loading = false;
+        for (int attempt = 0; attempt < 10 && !was_loading; ++attempt) { // on a busy machine it may have loaded before it is told
+            Program program({"serve", "--unix", socket, "--slots", "1", "-c", "64"});
+            ASSERT_TRUE(wait_until([&] { return fs::exists(socket) && health() != 0; }));
+            program.signal(signal);
+            EXPECT_EQ(program.exit_code(), 0) << signal << program.shown();
+            EXPECT_FALSE(fs::exists(socket));
+            was_loading = program.shown().find(" answers as ") == std::string::npos;
+        }
+        EXPECT_TRUE(was_loading) << signal;
     }
     Program program({"serve", "--unix", socket, "--slots", "1", "-c", "64"});
     program.close_output(); // what it prints breaks the pipe
