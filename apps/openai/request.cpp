@@ -234,9 +234,7 @@ std::optional<auspex_drafter> parse_drafter(const Fields& fields, const Limits& 
             names += (names.empty() ? "" : ", ") + std::string(info.name);
             continue;
         }
-        const bool needs_pass = info.needs_model != 0 || info.needs_self != 0;
-        const bool has_pass = (info.needs_model != 0 && limits.has_draft_model) || (info.needs_self != 0 && limits.has_self_draft);
-        if (needs_pass && !has_pass) fields.refuse("drafter", "one that is loaded");
+        if (!is_loaded(info, limits)) fields.refuse("drafter", "one that is loaded");
         return info.drafter;
     }
     fields.refuse("drafter", "one of " + names);
@@ -286,6 +284,11 @@ std::vector<uint32_t> parse_ids(const Json& list, const std::string& param, uint
         ids.push_back(id.get<uint32_t>());
     }
     return ids;
+}
+
+bool is_loaded(const auspex_drafter_info& drafter, const Limits& limits) {
+    if (drafter.needs_model == 0 && drafter.needs_self == 0) return true;
+    return (drafter.needs_model != 0 && limits.has_draft_model) || (drafter.needs_self != 0 && limits.has_self_draft);
 }
 
 std::optional<Endpoint> endpoint_of(std::string_view path) {

@@ -29,6 +29,9 @@ struct Limits {
     double temperature = 0.0;    // where a request says nothing
 };
 
+// Whether it has the draft model, or the copy of the target's own weights, that the drafter cannot do without.
+bool is_loaded(const auspex_drafter_info& drafter, const Limits& limits);
+
 // How an answer comes that does not come whole.
 struct StreamOptions {
     bool has_usage = false;            // a last chunk tells what was counted

@@ -40,10 +40,8 @@ Json drafters_of(const openai::Limits& limits) {
     std::vector<auspex_drafter_info> all(auspex_list_drafters(nullptr, 0));
     auspex_list_drafters(all.data(), static_cast<uint32_t>(all.size()));
     Json names = Json::array();
-    for (const auspex_drafter_info& info : all) {
-        const bool has_all = (info.needs_model == 0 || limits.has_draft_model) && (info.needs_self == 0 || limits.has_self_draft);
-        if (info.asks_host == 0 && has_all) names.push_back(info.name);
-    }
+    for (const auspex_drafter_info& info : all)
+        if (info.asks_host == 0 && openai::is_loaded(info, limits)) names.push_back(info.name);
     return names;
 }
 

@@ -126,8 +126,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.server.n_loading -= 1
             self.refuse(503, "Loading model", **{"Retry-After": "1"})
         elif self.path == "/props":
-            self.answer(200, {"model": "stand-in", "n_ctx": 512, "max_draft_len": 8, "has_draft": True, "device": "no device",
-                              "version": "0", "default_generation_settings": {"temperature": 0.0, "top_p": 1.0, "top_k": 0, "min_p": 0.0}})
+            usual = {"temperature": 0.0, "top_p": 1.0, "top_k": 0, "min_p": 0.0, "draft_len": "auto", "drafter": "auto", "acceptance": "rejection"}
+            self.answer(200, {"model": "stand-in", "n_ctx": 512, "max_draft_len": 8, "has_draft": True, "drafters": ["model", "ngram", "lookup", "hybrid", "none", "auto"],
+                              "device": "no device", "version": "0", "default_generation_settings": {"n_ctx": 512, "params": usual}})
         elif self.path == "/stand_in/log":
             self.answer(200, self.server.log)
         elif self.path == "/health":

@@ -6,13 +6,12 @@
     metrics       after some load promtool finds nothing to say about /metrics, and its numbers fit together
     disconnects   2,000 clients leave at random moments; slots, pages and connections are as before, and another's text, too
     slow          slowhttptest sends heads, bodies and reads by drops, while /health answers in 50 ms (p99) and a stream keeps 90 % of its rate
-    soak          short requests for SECONDS (180) of the environment: memory grows by at most 1 KiB a request; threads and files do not
+    soak          REQUESTS (10,000) of the environment, short ones: memory grows by at most 1 KiB a request; threads and files do not
 
 `metrics` needs promtool (package prometheus), `slow` slowhttptest (cmake/packages-long.txt); without them the part is skipped, and where it is the
 only one the program ends with 77.
 """
 import asyncio
-import itertools
 import os
 import random
 import shutil
@@ -169,16 +168,15 @@ def slope(points):
 
 
 async def soak_part(server, at_once=8):
-    seconds = float(os.environ.get("SECONDS", "180"))
-    end, n, points, counts = time.monotonic() + seconds, 0, [], set()
+    n_requests = int(os.environ.get("REQUESTS", "10000"))
+    begin, n, points, counts = time.monotonic(), 0, [], set()
+    numbers = iter(range(n_requests))
     rng = random.Random(2)
 
     async def client(number):
         nonlocal n
         connection = http_client.Connection(port=server.port)
-        for i in itertools.count():
-            if time.monotonic() > end:
-                break
+        for i in numbers:
             body = {"prompt": f"{number} {i} {TEXT}", "max_tokens": rng.randint(1, 8), "stream": i % 2 == 0, "temperature": rng.choice([0, 1])}
             answer = await connection.ask("POST", "/v1/completions", body)
             assert answer.status == 200 and answer.is_done, (answer.status, answer.body)
@@ -186,16 +184,17 @@ async def soak_part(server, at_once=8):
         connection.close()
 
     async def watch():
-        await asyncio.sleep(0.2 * seconds)  # caches fill
-        while time.monotonic() < end - 1:
-            points.append((n, server.rss_kib()))
-            counts.add((server.n_threads(), server.n_files()))
+        while n < 0.98 * n_requests:
+            if n > 0.2 * n_requests:  # before, caches fill
+                points.append((n, server.rss_kib()))
+                counts.add((server.n_threads(), server.n_files()))
             await asyncio.sleep(0.5)
 
     await asyncio.gather(watch(), *(client(number) for number in range(at_once)))
     await wait_quiet(server.port)
     each = slope(points)
-    print(f"soak: {n} requests in {seconds:.0f} s; {each:.3f} KiB a request from {points[0][1] / 1024:.1f} to {points[-1][1] / 1024:.1f} MiB; "
+    assert n == n_requests, (n, n_requests)
+    print(f"soak: {n} requests in {time.monotonic() - begin:.0f} s; {each:.3f} KiB a request from {points[0][1] / 1024:.1f} to {points[-1][1] / 1024:.1f} MiB; "
           f"(threads, files): {sorted(counts)}")
     assert each <= 1 and len({threads for threads, _ in counts}) == 1 and len({files for _, files in counts}) == 1
 
