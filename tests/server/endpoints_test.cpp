@@ -332,5 +332,27 @@ TEST(ServerUnix, ASocketAsksForNoHost) {
     EXPECT_EQ(served.server.url(), "unix:" + settings.http.unix_path);
 }
 
+TEST(ServerProps, TellWhatHoldsWhereARequestSaysNothing) {
+    for (const Usual& of : usuals()) {
+        ServedStandIn served(quick_settings(), about_of(of));
+        const Json props = json_of(ask(served.port(), get("/props")));
+        const Json& params = props["default_generation_settings"]["params"];
+        EXPECT_EQ(params["draft_len"], of.usual.draft_len ? Json(*of.usual.draft_len) : Json("auto")) << of.name;
+        EXPECT_EQ(params["drafter"], of.usual.drafter) << of.name;
+        EXPECT_EQ(params["acceptance"], of.usual.acceptance) << of.name;
+        EXPECT_EQ(params["temperature"], of.temperature) << of.name;
+        EXPECT_EQ(props["has_draft"], of.has_model || of.has_self) << of.name;
+        // Those that it names are those that it takes.
+        size_t n_taken = 0;
+        for (const char* drafter : {"auto", "none", "model", "self", "ngram", "lookup", "hybrid", "host"}) {
+            const Reply reply = ask(served.port(), post_json("/v1/completions", completion(R"("max_tokens":1,"drafter":")" + std::string(drafter) + "\"")));
+            const bool is_named = std::find(props["drafters"].begin(), props["drafters"].end(), drafter) != props["drafters"].end();
+            EXPECT_EQ(reply.status, is_named ? 200 : 400) << of.name << " " << drafter;
+            n_taken += is_named ? 1 : 0;
+        }
+        EXPECT_EQ(n_taken, props["drafters"].size()) << of.name;
+    }
+}
+
 } // namespace
 } // namespace auspex::test::endpoints_test

@@ -186,4 +186,29 @@ class StreamClient {
     Client client;
 };
 
+// What may hold where a request says nothing.
+struct Usual {
+    const char* name;
+    server::Speculation usual;
+    bool has_model, has_self;
+    double temperature;
+};
+inline std::vector<Usual> usuals() {
+    return {
+        {"as it comes", {}, true, false, 0},
+        {"flags", {.draft_len = 3, .drafter = "ngram", .acceptance = "coupled"}, true, false, 0.8},
+        {"plain", {.draft_len = 0}, false, false, 1},
+        {"its own weights", {.drafter = "self"}, false, true, 0.8},
+    };
+}
+
+inline server::About about_of(const Usual& of) {
+    server::About about = stand_in_about();
+    about.speculation = of.usual;
+    about.limits.has_draft_model = of.has_model;
+    about.limits.has_self_draft = of.has_self;
+    about.limits.temperature = of.temperature;
+    return about;
+}
+
 } // namespace auspex::test
