@@ -1,6 +1,8 @@
 // The table of settings, and how each value is read and written.
 #include "cli/common/input/sampling.h"
 
+#include "openai/request.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -45,9 +47,8 @@ std::span<const auspex_drafter_info> drafters() {
 }
 
 bool is_loaded(const auspex_drafter_info& drafter, const auspex_engine_info& engine) {
-    const bool has_self = engine.is_self_draft != 0, has_model = engine.has_draft != 0 && !has_self;
-    if (drafter.needs_model == 0 && drafter.needs_self == 0) return true;
-    return (drafter.needs_model != 0 && has_model) || (drafter.needs_self != 0 && has_self);
+    const bool has_self = engine.is_self_draft != 0;
+    return openai::is_loaded(drafter, {.has_draft_model = engine.has_draft != 0 && !has_self, .has_self_draft = has_self});
 }
 
 bool drafts_by_pass_alone(auspex_drafter drafter) {
