@@ -84,8 +84,10 @@ inline void check_random_moments(uint32_t n_moves, uint32_t n_cancels, uint32_t 
         one.job.reset();
         ASSERT_TRUE(cancel_sequence(*engine, one.id).ok());
     };
-    // On a slow machine few answers end within so many moves: it goes on until some were looked at.
-    const auto has_seen_enough = [&] { return n_checked > 10 && n_refused > 10 && n_cancelled >= n_cancels; };
+    // How many answers end within so many moves, and what a cancelled one was doing, depends on the machine: it goes on until all were seen.
+    const auto has_seen_enough = [&] {
+        return n_checked > 10 && n_refused > 10 && n_cancelled >= n_cancels && std::ranges::min(cancelled) > n_cancels / 200;
+    };
     for (uint32_t move = 0; (move < n_moves || (!has_seen_enough() && move < 20 * n_moves)) && !testing::Test::HasFatalFailure(); ++move) {
         const uint32_t what = random(12);
         if (what < 4 && alive.size() < 12) {
