@@ -122,13 +122,15 @@ std::string Metrics::text(const Snapshot& now, const http::Counts& connections, 
     write(text, "auspex_generated_tokens_total", "counter", "Tokens that were generated.", said_.n);
     write(text, "auspex_own_tokens_total", "counter", "Of them: what rounds chose themselves, plain, as a correction or as a bonus; the others are accepted drafts.", said_.own());
 
-    begin(text, "auspex_cache_pages", "gauge", "Pages of the key-value caches; those that nobody would miss are free.");
-    const auto pages = [&](const char* pool, uint32_t all, uint32_t free) {
-        text += "auspex_cache_pages{pool=\"" + std::string(pool) + "\",state=\"used\"} " + number(uint64_t{all - free}) + "\n";
-        text += "auspex_cache_pages{pool=\"" + std::string(pool) + "\",state=\"free\"} " + number(uint64_t{free}) + "\n";
+    begin(text, "auspex_cache_pages", "gauge", "Pages of the key-value caches: of sequences (live), of known beginnings alone (tree), free.");
+    const auto pages = [&](const char* pool, uint32_t all, uint32_t free, uint32_t known) {
+        const auto in_state = [&](const char* state, uint32_t n) {
+            text += "auspex_cache_pages{pool=\"" + std::string(pool) + "\",state=\"" + state + "\"} " + number(uint64_t{n}) + "\n";
+        };
+        in_state("live", all - free), in_state("tree", known), in_state("free", free - known);
     };
-    pages("target", load.target_pages, load.target_pages_free);
-    pages("draft", load.draft_pages, load.draft_pages_free);
+    pages("target", load.target_pages, load.target_pages_free, load.target_pages_known);
+    pages("draft", load.draft_pages, load.draft_pages_free, load.draft_pages_known);
     write(text, "auspex_cache_evictions_total", "counter", "Pages of beginnings that were given up.", load.prefix_pages_evicted);
     write(text, "auspex_prefix_lookup_tokens_total", "counter", "Tokens that the prefix cache was asked for.", load.prefix_tokens);
     write(text, "auspex_prefix_hit_tokens_total", "counter", "Of them: it had.", load.prefix_hit_tokens);

@@ -292,14 +292,14 @@ EngineLoad Scheduler::load() const {
         if (sequence.slot && !sequence.is_over()) load.n_running += 1;
         if (admission_->is_waiting(sequence)) load.waiting_tokens += sequence.tokens.size();
     }
-    const auto count = [&](ModelRole of, uint32_t& pages, uint32_t& free) {
+    const auto count = [&](ModelRole of, uint32_t& pages, uint32_t& free, uint32_t& known) {
         if (!models_.cache_of(of)) return;
-        pages = models_.cache_of(of)->pool().n_pages();
-        free = models_.cache_of(of)->pool().n_available();
+        const PagePool& pool = models_.cache_of(of)->pool();
+        pages = pool.n_pages(), free = pool.n_available(), known = pool.n_spare();
     };
-    count(ModelRole::target, load.target_pages, load.target_pages_free);
+    count(ModelRole::target, load.target_pages, load.target_pages_free, load.target_pages_known);
+    count(ModelRole::draft, load.draft_pages, load.draft_pages_free, load.draft_pages_known);
     if (beginnings_) load.prefix = beginnings_->counts();
-    count(ModelRole::draft, load.draft_pages, load.draft_pages_free);
     if (const TurnQueue::Pending pending = turns_->pending(); pending.key) {
         load.turn_ms = pending.ms;
         const TurnKey& key = *pending.key;

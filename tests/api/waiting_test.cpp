@@ -115,6 +115,14 @@ TEST_F(WaitingApi, StatesAndFiguresSayWhatIs) {
     EXPECT_GE(load().prefix_pages_inserted, 2u);
     EXPECT_EQ(load().parked_n, 2u) << "the one that was over made room";
     EXPECT_EQ(load().wait_ms, 0.0);
+    EXPECT_LT(load().target_pages_free, load().target_pages) << "the third has its slot";
+    for (auspex_sequence one : {first, second, third}) ASSERT_EQ(auspex_sequence_destroy(engine_, one), AUSPEX_OK);
+    finish();
+    const auspex_engine_load after = load();
+    EXPECT_EQ(after.target_pages_free, after.target_pages);
+    EXPECT_EQ(after.draft_pages_free, after.draft_pages);
+    EXPECT_GE(after.target_pages_known, 2u);
+    EXPECT_EQ(after.target_pages_known + after.draft_pages_known, after.prefix_pages_inserted - after.prefix_pages_evicted);
 }
 
 TEST_F(WaitingApi, APromptsProgressCanBeRead) {

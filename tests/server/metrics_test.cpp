@@ -124,7 +124,8 @@ TEST(ServerMetrics, AServerThatHasDoneNothing) {
     for (const char* name : {"auspex_requests_running", "auspex_requests_waiting", "auspex_generated_tokens_total", "auspex_first_token_seconds_count", "auspex_accepted_tokens_per_position_total"})
         EXPECT_EQ(metrics.of(name), 0) << name;
     EXPECT_EQ(metrics.of("auspex_build_info", {{"device", "a \"device\"\\with\nmarks"}, {"model", "stand-in"}, {"version", "1.2.3"}}), 1);
-    EXPECT_EQ(metrics.of("auspex_cache_pages", {{"pool", "target"}, {"state", "free"}}), 100);
+    for (const auto& [state, n] : std::map<std::string, int>{{"live", 0}, {"tree", 30}, {"free", 70}})
+        EXPECT_EQ(metrics.of("auspex_cache_pages", {{"pool", "target"}, {"state", state}}), n) << state;
 }
 
 TEST(ServerMetrics, FiguresAgreeWithEachOther) {

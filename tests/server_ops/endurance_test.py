@@ -38,7 +38,7 @@ def total(values, name):
 async def is_quiet(port):
     values = await metrics(port)
     return (values["auspex_requests_running"] == values["auspex_requests_waiting"] == values["auspex_requests_paused"] == 0 and
-            all(values[f'auspex_cache_pages{{pool="{pool}",state="used"}}'] == 0 for pool in ("target", "draft")))
+            all(values[f'auspex_cache_pages{{pool="{pool}",state="live"}}'] == 0 for pool in ("target", "draft")))
 
 
 async def wait_quiet(port, seconds=5):
