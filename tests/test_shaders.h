@@ -58,6 +58,14 @@ struct Sizes {
         BufferView result;
     };
 };
+
+struct Slow {
+    static constexpr std::string_view kShader = "slow";
+    using Args = NoArgs;
+    struct Bindings {
+        BufferView result;
+    };
+};
 } // namespace ops
 
 // One of them, as a kernel that no library keeps.

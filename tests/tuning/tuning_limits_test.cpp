@@ -125,6 +125,32 @@ TEST(TuningLimits, what_cannot_be_compared_again_in_time_is_not_used) {
     EXPECT_EQ(lines.text, "");
 }
 
+// Timing, which would go on for longer than it may, leaves time for that: what it found by then is used and kept.
+TEST(TuningLimits, timing_ends_early_enough_to_compare_what_it_chose) {
+    Folder folder("reserve");
+    EngineDesc desc = as_gpu(folder.path.string(), TuningMode::automatic);
+    desc.device.hook = Pipelines::hook(60);
+    std::optional<Tuning> base;
+    bool has_clock = false;
+    desc.adjust_kernels = [&](KernelLibrary& kernels) { // whatever else is tried is faster, from the first
+        if (!base) base = kernels.tuning();
+        has_clock = kernels.device().caps.timestamp_period_ns > 0;
+        empty_kernels(kernels);
+        if (kernels.tuning() != *base) return;
+        for (std::string_view name : embedded_shader_names())
+            if (name.starts_with("matvec")) kernels.replace(std::string(name), test_shader("slow"));
+    };
+    desc.tuning_limits.once_ms = 6500;
+    Lines lines;
+    const DeviceTuning result = tuned(desc, lines);
+    if (!has_clock) return;
+    EXPECT_FALSE(result.is_complete) << "timing was not short of time: nothing is shown";
+    EXPECT_TRUE(result.tuning != *base);
+    EXPECT_TRUE(result.is_timed);
+    EXPECT_TRUE(result.is_kept);
+    EXPECT_EQ(lines.text, "");
+}
+
 // Where row counts differ and there is no time to look for the largest that agrees with itself, a row in a tile of its own does.
 TEST(TuningLimits, tiles_of_one_row_are_left_when_no_larger_one_was_compared) {
     double limit_ms = 200'000;

@@ -177,7 +177,6 @@ Result<DeviceTuning> tune_device(Device& device, const Tuning& by_caps, KernelLi
         }
     }
     if (may_keep) log(LogLevel::info, device.caps.name + ": measuring this device, once for these formats (" + key.formats + ")");
-    const uint64_t comparison_begin = now_ns();
     AUSPEX_TRY_ASSIGN(compared, compare_row_counts(device, kernels, formats, deadline));
     if (!compared.is_complete) {
         log(LogLevel::info, device.caps.name + ": row counts were not compared to the end, nor sizes timed: that takes longer than a start may; `auspex tune` does it");
@@ -195,14 +194,15 @@ Result<DeviceTuning> tune_device(Device& device, const Tuning& by_caps, KernelLi
 
     const Tuning sound = result.tuning;
     const bool has_clock = device.caps.timestamp_period_ns > 0 && device.caps.timestamp_valid_bits > 0;
-    const uint64_t comparison_ns = now_ns() - comparison_begin; // what is chosen is compared once more, by kernels that are compiled anew
-    const double comparison_ms = static_cast<double>(comparison_ns) * 1e-6;
+    // What is chosen is compared once more, by kernels that are all compiled anew: that may take somewhat longer. And the last one that
+    // is timed may be begun just in time.
+    const double comparison_ms = 1.25 * elapsed_ms() + kernel_ms;
     if (has_clock && (is_full || (may_keep && elapsed_ms() + comparison_ms + kernel_ms * kTimingKernels < limit_ms))) {
         TimingRequest timing = {.matrices = timed_matrices(request, device.caps),
                                 .vocab = request.target->config().vocab_size,
                                 .attention = timed_attention(*request.target),
                                 .may_take_matrices = may_keep && times_matrices(device.caps),
-                                .deadline_ns = is_full ? now_ns() + static_cast<uint64_t>(limit_ms * 1e6) : deadline - comparison_ns,
+                                .deadline_ns = is_full ? now_ns() + static_cast<uint64_t>(limit_ms * 1e6) : deadline - static_cast<uint64_t>(comparison_ms * 1e6),
                                 .kernels = &kernels,
                                 .adjust_kernels = request.adjust_kernels,
                                 .progress = request.progress};
