@@ -18,7 +18,7 @@ double seconds() {
 }
 
 // A sanitizer slows large inputs down.
-constexpr double max_seconds = fuzz_max_seconds * (under_asan ? 4 : 1);
+constexpr double max_seconds = fuzz_max_seconds * (under_sanitizer ? 4 : 1);
 
 // Empty, or which promise the target broke.
 std::string run_once(const FuzzTarget& target, const std::string& input) {

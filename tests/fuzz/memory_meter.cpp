@@ -1,5 +1,5 @@
-// Counts live bytes: by AddressSanitizer's hooks where it is there, so that its own checks of new and delete stay in
-// place; else by replacing operator new and delete for the whole program.
+// Counts live bytes: by a sanitizer's hooks where there is one, which has operators new and delete of its own; else by
+// replacing both for the whole program.
 #include "fuzz/memory_meter.h"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <new>
 
-#if defined(AUSPEX_ASAN)
+#if defined(AUSPEX_SANITIZED)
 // Of sanitizer/allocator_interface.h, which GCC does not install.
 extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*allocated)(const volatile void*, size_t),
                                                          void (*freed)(const volatile void*));
@@ -32,7 +32,7 @@ void count_delete(size_t bytes) {
 } // namespace
 
 MemoryMeter::MemoryMeter() {
-#if defined(AUSPEX_ASAN)
+#if defined(AUSPEX_SANITIZED)
     static const int installed =
         __sanitizer_install_malloc_and_free_hooks([](const volatile void*, size_t bytes) { count_new(bytes); },
                                                   [](const volatile void* p) {
@@ -50,7 +50,7 @@ size_t MemoryMeter::peak_bytes() const {
 
 } // namespace auspex::test
 
-#if !defined(AUSPEX_ASAN)
+#if !defined(AUSPEX_SANITIZED)
 // A header in front of each block holds its size, aligned as any type needs.
 static constexpr size_t header_bytes = alignof(std::max_align_t);
 

@@ -1,22 +1,22 @@
-// Heap bytes that a run holds at its worst. Under AddressSanitizer every allocation counts, else those by operator new.
+// Heap bytes that a run holds at its worst. Under AddressSanitizer and ThreadSanitizer every allocation counts, else those by operator new.
 #pragma once
 
 #include <cstddef>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define AUSPEX_ASAN 1
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define AUSPEX_SANITIZED 1
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define AUSPEX_ASAN 1
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define AUSPEX_SANITIZED 1
 #endif
 #endif
 
 namespace auspex::test {
 
-#if defined(AUSPEX_ASAN)
-inline constexpr bool under_asan = true;
+#if defined(AUSPEX_SANITIZED)
+inline constexpr bool under_sanitizer = true;
 #else
-inline constexpr bool under_asan = false;
+inline constexpr bool under_sanitizer = false;
 #endif
 
 // One at a time.

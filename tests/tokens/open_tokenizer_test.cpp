@@ -297,9 +297,11 @@ TEST(TokenizerJson, what_is_passed_over_takes_no_memory) {
         folder.write("tokenizer.json", with(bpe_json().dump(), "\"version\":\"1.0\"", "\"version\":[" + rest + "0]"));
     }
     peak_mib();
-    const uint64_t before = peak_mib();
+    [[maybe_unused]] const uint64_t before = peak_mib();
     EXPECT_EQ(open_or_fail(folder.path())->vocab_size(), 838u);
+#if !defined(__SANITIZE_THREAD__) // which keeps several times what it watches
     EXPECT_LT(peak_mib(), before + 16 + 24); // the mapped file, and little else: as a tree it takes 128 and more
+#endif
     folder.write("tokenizer.json", std::string((64u << 20) + 1, ' '));
     expect_refused(open_tokenizer(folder.path()).status(), Code::bad_file, "tokenizer.json", "too large");
 }
