@@ -117,7 +117,7 @@ int bench_never_slower(const BenchOptions& options) {
         report.engine = client.info();
         for (const PromptKind& kind : prompt_kinds())
             prompts.push_back({kind, tokens_of(client, kind)});
-        measure_pair({"the pair", client, true}, prompts, options, report);
+        measure_pair({options.models.draft.empty() ? "no draft model" : "the pair", client, true}, prompts, options, report);
     }
     if (!options.models.draft.empty()) {
         ModelOptions models = options.models;
