@@ -14,7 +14,7 @@ foreach(excerpt IN LISTS excerpts)
     string(REGEX MATCH "^([a-z]+)\\|(.*)$" _ ${excerpt})
     list(APPEND slow_programs ${CMAKE_MATCH_1})
     add_test(NAME quick_${CMAKE_MATCH_1} COMMAND test_${CMAKE_MATCH_1} --gtest_filter=${CMAKE_MATCH_2} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-    set_tests_properties(quick_${CMAKE_MATCH_1} PROPERTIES TIMEOUT 600 LABELS "quick;excerpt" ENVIRONMENT LP_NUM_THREADS=0)
+    set_tests_properties(quick_${CMAKE_MATCH_1} PROPERTIES TIMEOUT 1800 LABELS "quick;excerpt" ENVIRONMENT LP_NUM_THREADS=0)
 endforeach()
 
 get_property(entries DIRECTORY PROPERTY TESTS)
