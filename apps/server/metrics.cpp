@@ -123,14 +123,14 @@ std::string Metrics::text(const Snapshot& now, const http::Counts& connections, 
     write(text, "auspex_own_tokens_total", "counter", "Of them: what rounds chose themselves, plain, as a correction or as a bonus; the others are accepted drafts.", said_.own());
 
     begin(text, "auspex_cache_pages", "gauge", "Pages of the key-value caches: of sequences (live), of known beginnings alone (tree), free.");
-    const auto pages = [&](const char* pool, uint32_t all, uint32_t free, uint32_t known) {
+    const auto pages = [&](const char* pool, uint32_t all, uint32_t free, uint32_t evictable) {
         const auto in_state = [&](const char* state, uint32_t n) {
             text += "auspex_cache_pages{pool=\"" + std::string(pool) + "\",state=\"" + state + "\"} " + number(uint64_t{n}) + "\n";
         };
-        in_state("live", all - free), in_state("tree", known), in_state("free", free - known);
+        in_state("live", all - free), in_state("tree", evictable), in_state("free", free - evictable);
     };
-    pages("target", load.target_pages, load.target_pages_free, load.target_pages_known);
-    pages("draft", load.draft_pages, load.draft_pages_free, load.draft_pages_known);
+    pages("target", load.target_pages, load.target_pages_free, load.target_pages_evictable);
+    pages("draft", load.draft_pages, load.draft_pages_free, load.draft_pages_evictable);
     write(text, "auspex_cache_evictions_total", "counter", "Pages of beginnings that were given up.", load.prefix_pages_evicted);
     write(text, "auspex_prefix_lookup_tokens_total", "counter", "Tokens that the prefix cache was asked for.", load.prefix_tokens);
     write(text, "auspex_prefix_hit_tokens_total", "counter", "Of them: it had.", load.prefix_hit_tokens);

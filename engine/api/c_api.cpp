@@ -470,8 +470,8 @@ auspex_status auspex_engine_get_load(auspex_engine* engine, auspex_engine_load* 
         value.prefix_pages_evicted = at.prefix.pages_evicted;
         value.turn_ms = at.turn_ms;
         value.turn_expected_ms = at.turn_expected_ms;
-        value.target_pages_known = at.target_pages_known;
-        value.draft_pages_known = at.draft_pages_known;
+        value.target_pages_evictable = at.target_pages_evictable;
+        value.draft_pages_evictable = at.draft_pages_evictable;
         return write_struct(load, AUSPEX_TYPE_ENGINE_LOAD, value) ? AUSPEX_OK : refuse(engine, kNoStruct);
     });
 }

@@ -292,13 +292,13 @@ EngineLoad Scheduler::load() const {
         if (sequence.slot && !sequence.is_over()) load.n_running += 1;
         if (admission_->is_waiting(sequence)) load.waiting_tokens += sequence.tokens.size();
     }
-    const auto count = [&](ModelRole of, uint32_t& pages, uint32_t& free, uint32_t& known) {
+    const auto count = [&](ModelRole of, uint32_t& pages, uint32_t& free, uint32_t& evictable) {
         if (!models_.cache_of(of)) return;
         const PagePool& pool = models_.cache_of(of)->pool();
-        pages = pool.n_pages(), free = pool.n_available(), known = pool.n_spare();
+        pages = pool.n_pages(), free = pool.n_available(), evictable = pool.n_spare();
     };
-    count(ModelRole::target, load.target_pages, load.target_pages_free, load.target_pages_known);
-    count(ModelRole::draft, load.draft_pages, load.draft_pages_free, load.draft_pages_known);
+    count(ModelRole::target, load.target_pages, load.target_pages_free, load.target_pages_evictable);
+    count(ModelRole::draft, load.draft_pages, load.draft_pages_free, load.draft_pages_evictable);
     if (beginnings_) load.prefix = beginnings_->counts();
     if (const TurnQueue::Pending pending = turns_->pending(); pending.key) {
         load.turn_ms = pending.ms;

@@ -121,8 +121,8 @@ TEST_F(WaitingApi, StatesAndFiguresSayWhatIs) {
     const auspex_engine_load after = load();
     EXPECT_EQ(after.target_pages_free, after.target_pages);
     EXPECT_EQ(after.draft_pages_free, after.draft_pages);
-    EXPECT_GE(after.target_pages_known, 2u);
-    EXPECT_EQ(after.target_pages_known + after.draft_pages_known, after.prefix_pages_inserted - after.prefix_pages_evicted);
+    EXPECT_GE(after.target_pages_evictable, 2u);
+    EXPECT_EQ(after.target_pages_evictable + after.draft_pages_evictable, after.prefix_pages_inserted - after.prefix_pages_evicted);
 }
 
 TEST_F(WaitingApi, APromptsProgressCanBeRead) {

@@ -168,7 +168,7 @@ class StandIn : public server::Backend {
             if (at++ >= slots && live.choice % live.job->request.n == 0) load.waiting_tokens += live.job->prompts[live.choice / live.job->request.n].size();
         load.wait_ms = 2300;
         load.turn_ms = turn_ms, load.turn_expected_ms = turn_expected_ms;
-        load.target_pages = 100, load.target_pages_free = 100 - load.n_running, load.target_pages_known = 30;
+        load.target_pages = 100, load.target_pages_free = 100 - load.n_running, load.target_pages_evictable = 30;
         return load;
     }
 

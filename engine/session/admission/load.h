@@ -13,7 +13,7 @@ struct EngineLoad {
     uint64_t waiting_tokens = 0;
     double wait_ms = -1; // of one that came now; < 0: not known
     uint32_t target_pages = 0, target_pages_free = 0, draft_pages = 0, draft_pages_free = 0;
-    uint32_t target_pages_known = 0, draft_pages_known = 0; // of the free ones: only the prefix cache holds them
+    uint32_t target_pages_evictable = 0, draft_pages_evictable = 0; // of the free ones: only the prefix cache holds them
     uint64_t n_parked = 0; // times, since the engine began
     PrefixTree::Counts prefix = {};
     double turn_ms = 0, turn_expected_ms = 0; // of the oldest turn that is submitted whole and not done: so far, and predicted

@@ -577,7 +577,7 @@ typedef struct auspex_engine_load {
     uint64_t prefix_pages_inserted, prefix_pages_evicted; /* of both caches */
     double turn_ms;          /* how long the device has been at the oldest round or part of a prompt that it was given whole; 0: at none */
     double turn_expected_ms; /* what that takes, as far as known from others of its kind, else by its bytes. A device may hang without being lost */
-    uint32_t target_pages_known, draft_pages_known; /* of the free ones: those that the prefix cache holds, and gives up when others need them */
+    uint32_t target_pages_evictable, draft_pages_evictable; /* of the free ones: those that the prefix cache holds, and gives up when others need them */
 } auspex_engine_load;
 
 AUSPEX_API auspex_status auspex_engine_load_init(auspex_engine_load* load, size_t size);
