@@ -2,7 +2,7 @@
 #version 450
 
 layout(local_size_x = 1) in;
-layout(set = 0, binding = 0) buffer Out { uint result[]; };
+layout(set = 0, binding = 0) buffer Out { uint result[]; }; // (1)
 shared uint counted;
 
 void main() {
