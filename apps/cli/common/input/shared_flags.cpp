@@ -31,7 +31,9 @@ void add_quant(CLI::App& app, auspex_weight_type& target) {
 
 void add_models(CLI::App& app, Shared& shared, ModelOptions& models, const std::string& otherwise) {
     add_target(app, shared, otherwise);
-    add_draft(app, shared, "Draft model, as -m; without it -m drafts from its own text at most");
+    add_draft(app, shared,
+              "Draft model, as -m; without it -m drafts from its own text, on a GPU also by a copy of itself "
+              "(--self-quant)");
     add_quant(app, models.target_weights);
     add_weight_type(app, "--draft-quant", "The same for the draft (as-is)", models.draft_weights);
     add_choice<std::optional<auspex_self_draft>>(
