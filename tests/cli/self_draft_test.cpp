@@ -151,6 +151,26 @@ TEST(CliSelfDraft, ItIsJudgedWithAllThatTheRequestTakes) {
     }
 }
 
+// Engines, tune and info load the same models. On a CPU none of them makes a copy unasked.
+TEST(CliSelfDraft, OnACpuNoneIsMadeUnasked) {
+    cli::ModelOptions models;
+    models.target = kTarget;
+    models.may_self_draft = true;
+    const cli::Client::Request request = {.models = models, .max_draft_len = 8};
+    EXPECT_EQ(cli::models_loaded(request).self_draft, AUSPEX_SELF_DRAFT_NONE);
+    models.draft_needed_by = "--drafter hybrid";
+    try {
+        cli::models_loaded(request);
+        FAIL() << "hybrid cannot do without drafts";
+    } catch (const cli::Failure& failure) {
+        EXPECT_NE(std::string(failure.what()).find("the device is a CPU"), std::string::npos) << failure.what();
+    }
+    EXPECT_EQ(cli::models_loaded({.models = models, .max_draft_len = 0}).self_draft, AUSPEX_SELF_DRAFT_NONE) << "nothing is drafted";
+    models.self_draft = AUSPEX_SELF_DRAFT_Q8_0; // asked for
+    models.may_self_draft = false;
+    EXPECT_EQ(cli::models_loaded(request).self_draft, AUSPEX_SELF_DRAFT_Q8_0);
+}
+
 TEST(CliSelfDraft, BenchMeasuresIt) {
     const Json bench = run_cli_json({"bench", "-m", kTarget, "--drafter", "self,auto", "--draft-len", "2", "-n", "16", "-p", "16", "-r", "1", "--json"});
     bool seen = false;

@@ -40,10 +40,23 @@ TEST(CliTune, MeasuresAndKeeps) {
     EXPECT_NE(listing.out.find("bit by bit the same"), std::string::npos) << listing.out;
 }
 
+// What is kept belongs to types and widths, whatever the weights are.
+TEST(CliTune, AShapeStandsForTheModelsThatHaveIt) {
+    const CacheFolder cache;
+    const CliResult tune = run_cli({"tune", "--shape", "d=128,L=1,ffn=384,heads=2,kv_heads=1,head_dim=64,vocab=512,dtype=bf16", "--json"}, cache.setting());
+    ASSERT_EQ(tune.exit_code, 0) << tune.err;
+    EXPECT_EQ(Json::parse(tune.out)["tuning"]["kept"], true);
+    const Json info = Json::parse(run_cli({"info", "-m", kDraft, "--json"}, cache.setting()).out);
+    EXPECT_EQ(info["tuning"]["timed"], true);
+    EXPECT_EQ(info["tuning"]["rows_agree"], true);
+}
+
 TEST(CliTune, SaysWhatIsWrong) {
     expect_error({"tune", "-m", "/nonexistent/model"}, kFile, "/nonexistent/model");
     expect_error({"tune", "--device", "nosuchdevice"}, kDevice, "nosuchdevice");
     expect_error({"tune", "--temp", "1"}, kUsage, "--temp");
+    expect_error({"tune", "--shape", "d=64"}, kUsage, "--shape d=64");
+    expect_error({"tune", "--shape", "llama-3.2-1b", "-m", kDraft}, kUsage, "exclude each other");
 }
 
 } // namespace auspex::test::tune_test

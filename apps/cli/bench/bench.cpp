@@ -3,6 +3,7 @@
 #include "cli/bench/output/plot.h"
 #include "cli/bench/speed.h"
 #include "cli/common/input/prompt.h"
+#include "cli/common/input/shapes.h"
 
 #include <algorithm>
 
@@ -28,22 +29,11 @@ std::vector<Way> ways_of(const BenchOptions& options) {
 // The text that was given, or one that means nothing, of the first depth's length.
 std::vector<uint32_t> prompt_of(Client& client, const BenchOptions& options) {
     const bool has_text = options.prompt.file || options.depths.front() == 0;
-    if (options.target_shape || !has_text)
+    if (options.shapes.target || !has_text)
         return filler_tokens(std::max(kSyntheticPromptTokens, options.depths.front()), client.info().vocab_size);
     const PromptText prompt = read_prompt(options.prompt);
     check_text(prompt);
     return client.tokenize(prompt.text);
-}
-
-auspex_synthetic_models synthetic_models(const BenchOptions& options) {
-    auspex_synthetic_models models;
-    auspex_synthetic_models_init(&models, sizeof models);
-    if (options.target_shape) models.target = *options.target_shape;
-    if (options.draft_shape) {
-        models.draft = *options.draft_shape;
-        models.draft.seed += 1; // unrelated to a target of the same shape
-    }
-    return models;
 }
 
 } // namespace
@@ -53,12 +43,12 @@ int bench(const BenchOptions& options) {
     if (options.study == BenchStudy::tables) return bench_tables(options);
     if (options.study == BenchStudy::never_slower) return bench_never_slower(options);
     if (options.study == BenchStudy::concurrency) return bench_concurrency(options);
-    const auspex_synthetic_models synthetic = synthetic_models(options);
+    const auspex_synthetic_models synthetic = synthetic_models(options.shapes);
     ModelOptions models = options.models;
     if (models.context == 0) models.context = context_needed(options);
     Client::Request request{models};
     request.prefix_cache = false;
-    if (options.target_shape || options.draft_shape) request.synthetic = &synthetic;
+    if (options.shapes.any()) request.synthetic = &synthetic;
     const std::vector<Way> ways = ways_of(options);
     request.max_draft_len = max_draft_len_of(ways);
     for (const uint32_t n_rows : options.pass_rows)

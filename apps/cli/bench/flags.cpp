@@ -1,6 +1,6 @@
 // Flags of bench.
 #include "cli/bench/options.h"
-#include "cli/bench/shapes.h"
+#include "cli/common/input/shapes.h"
 #include "cli/common/input/shared_flags.h"
 
 #include <algorithm>
@@ -99,18 +99,7 @@ void check_study(BenchOptions& options, const GivenFlags& given) {
 void declare_bench(CLI::App& app, BenchOptions& options, Shared& shared) {
     begin_group(app, "Models and device");
     add_models(app, shared, options.models, kBundledPair);
-    const auto shape_into = [](std::optional<auspex_synthetic_shape>& target, std::string& name) {
-        return [&target, &name](const std::string& flag, const std::string& text) {
-            target = parse_shape(flag, text);
-            name = text;
-        };
-    };
-    add_value(app, "--shape", "LIST",
-              "Random weights instead of -m, made on the device: llama-3.2-1b or llama-3.2-3b, or "
-              "d=,L=,ffn=,heads=,vocab= and if wanted kv_heads=,head_dim=,ctx=,tied=0|1,dtype=f16 (or bf16, f32, q8_0, "
-              "q4_0, q4_k …),on=device|host",
-              shape_into(options.target_shape, options.target_text));
-    add_value(app, "--draft-shape", "LIST", "The same for the draft", shape_into(options.draft_shape, options.draft_text));
+    add_shapes(app, options.shapes);
     add_device(app, options.models);
     begin_group(app, "What is measured");
     add_value(app, "-p,--n-prompt", "LIST", "Prompts to read, in tokens, 0 for none (512); their text is --prompt's affair",
@@ -199,7 +188,7 @@ void complete(BenchOptions& options, const Shared& shared, const GivenFlags& giv
         throw Failure(kExitUsage, "--prompt and -f exclude each other: give one of them");
     if (given.has("--file")) options.prompt.text.reset();
     const char* text_flag = given.has("--prompt") ? "--prompt" : given.has("--file") ? "-f" : nullptr;
-    if (options.target_shape && text_flag != nullptr)
+    if (options.shapes.target && text_flag != nullptr)
         throw Failure(kExitUsage, std::string(text_flag) + ": random weights (--shape) have no tokenizer; leave the prompt out");
     if (given.has("--prompt") && options.prompt.text->empty()) throw Failure(kExitUsage, "--prompt: the prompt is empty");
     if (text_flag != nullptr && options.depths.front() > 0)
@@ -224,12 +213,12 @@ void complete(BenchOptions& options, const Shared& shared, const GivenFlags& giv
     const bool by_either = !by_model && std::any_of(drafters.begin(), drafters.end(), needs_either);
     if (by_self && by_model)
         throw Failure(kExitUsage, "--drafter: self and the draft model exclude each other: an engine has one of them");
-    choose_models(shared, {may_use, needed_by(options, given), by_self, by_either}, options.target_shape.has_value(),
-                  options.draft_shape.has_value(), options.models);
-    if (!may_use) options.draft_shape.reset();
-    if (!options.target_shape) options.target_text = options.models.target;
-    if (!options.draft_shape) options.draft_text = options.models.draft;
-    if (options.models.draft.empty() && !options.draft_shape) std::erase_if(drafters, needs_model);
+    choose_models(shared, {may_use, needed_by(options, given), by_self, by_either}, options.shapes.target.has_value(),
+                  options.shapes.draft.has_value(), options.models);
+    if (!may_use) options.shapes.draft.reset();
+    options.target_text = options.shapes.target ? options.shapes.target_text : options.models.target;
+    options.draft_text = options.shapes.draft ? options.shapes.draft_text : options.models.draft;
+    if (options.models.draft.empty() && !options.shapes.draft) std::erase_if(drafters, needs_model);
     if (options.plot && std::none_of(drafters.begin(), drafters.end(), drafts_by_pass_alone))
         throw Failure(kExitUsage, "--plot: expected the drafter model or self among those that are compared");
 }

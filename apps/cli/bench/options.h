@@ -14,7 +14,7 @@ struct BenchOptions {
     std::optional<TableFormat> format{};        // rows for programs; of the tables study Markdown otherwise
     std::optional<std::string> plot;            // SVG file to write
     ModelOptions models;
-    std::optional<auspex_synthetic_shape> target_shape, draft_shape;
+    ShapeOptions shapes;
     std::string target_text, draft_text; // how the models were named: a path or a shape; "" for none
     PromptOptions prompt{kBuiltInPrompt, {}, {}};
     uint32_t n_predict = 128;   // of the comparison, the first of n_generate; never_slower and concurrency: 64

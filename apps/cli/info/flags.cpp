@@ -17,6 +17,7 @@ void complete(InfoOptions& options, const Shared& shared) {
     options.models.target = shared.target.value_or("");
     options.models.draft = shared.draft.value_or("");
     options.models.self_draft = options.models.self_quant.value_or(AUSPEX_SELF_DRAFT_NONE);
+    options.models.may_self_draft = shared.target && !shared.draft && !options.models.self_quant;
     if (shared.draft && options.models.self_quant) throw Failure(kExitUsage, "--self-quant and -md exclude each other: one of them drafts");
 }
 

@@ -25,10 +25,10 @@ int info(const InfoOptions& options) {
     const bool at_end = status == AUSPEX_ERROR_NOT_FOUND || status == AUSPEX_ERROR_NO_DEVICE;
     if (!at_end || found_none) throw Failure(kExitDevice, with_drivers(status, log.error_line(status)));
     if (!options.models.target.empty() && !report.devices.empty()) {
-        report.tuning = describe_tuning(options.models);
         const Client::Request request = {.models = options.models, .max_draft_len = SamplingOptions().max_draft_len()};
+        report.tuning = describe_tuning(request);
         report.plan = plan_memory(request);
-        if (options.models.draft.empty() && options.models.self_draft == AUSPEX_SELF_DRAFT_NONE) report.self_draft = judge_self_draft(request);
+        if (options.models.may_self_draft) report.self_draft = judge_self_draft(request);
     }
 
     print_report(report, options.json);

@@ -1,4 +1,5 @@
 // Flags of tune.
+#include "cli/common/input/shapes.h"
 #include "cli/common/input/shared_flags.h"
 #include "cli/tune/options.h"
 
@@ -16,19 +17,21 @@ constexpr const char* kTuneNotes =
     "that is a choice, changes bits: what was chosen stays, until its tuning.json is gone.\n\n"
     "Examples:\n"
     "  auspex tune\n"
-    "  auspex tune -m llama-3b.gguf -md llama-1b.gguf --draft-quant q4_0 --device 1\n\n";
+    "  auspex tune -m llama-3b.gguf -md llama-1b.gguf --draft-quant q4_0 --device 1\n"
+    "  auspex tune --shape llama-3.2-3b --self-quant q4_0\n\n";
 
 } // namespace
 
 void declare_tune(CLI::App& app, TuneOptions& options, Shared& shared) {
     add_models(app, shared, options.models, kBundledPair);
+    add_shapes(app, options.shapes);
     add_device_name(app, options.models);
     app.add_flag("--json", options.json, "One JSON object instead of the table");
     app.footer(std::string(kTuneNotes) + kExitCodes);
 }
 
 void complete(TuneOptions& options, const Shared& shared) {
-    choose_models(shared, DraftNeed{}, false, false, options.models);
+    choose_models(shared, DraftNeed{}, options.shapes.target.has_value(), options.shapes.draft.has_value(), options.models);
 }
 
 } // namespace auspex::cli

@@ -7,6 +7,7 @@ namespace auspex::cli {
 
 struct TuneOptions {
     ModelOptions models;
+    ShapeOptions shapes;
     bool json = false;
 };
 

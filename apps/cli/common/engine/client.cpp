@@ -141,16 +141,7 @@ auspex_model_info describe_model(const std::string& path, auspex_cache_type cach
 Client::Client(const Request& request) : target_(request.models.target) {
     keep_llvmpipe_from_waking_threads(request);
     const std::string cache = cache_folder();
-    ModelOptions models = request.models;
-    if (models.may_self_draft && request.max_draft_len > 0) {
-        const SelfDraftVerdict verdict = judge_self_draft(request);
-        if (verdict.is_taken()) {
-            models.self_draft = AUSPEX_SELF_DRAFT_Q4_0;
-        } else if (!models.draft_needed_by.empty()) {
-            plan_memory(request); // what is wrong without a copy, too, comes first
-            throw Failure(kExitUsage, models.draft_needed_by + ": expected a draft model too (-md PATH), or --self-quant; no copy of the model is made unasked: " + verdict.refusal);
-        }
-    }
+    const ModelOptions models = models_loaded(request);
     ProgressBar progress("loading");
     auspex_engine_desc desc = describe(request, models, log_);
     desc.cache_folder = path_or_null(cache);
@@ -186,10 +177,24 @@ SelfDraftVerdict judge_self_draft(const Client::Request& request) {
     return verdict;
 }
 
-auspex_tuning_report describe_tuning(const ModelOptions& models) {
+ModelOptions models_loaded(const Client::Request& request) {
+    ModelOptions models = request.models;
+    if (!models.may_self_draft || request.max_draft_len == 0) return models;
+    const SelfDraftVerdict verdict = judge_self_draft(request);
+    if (verdict.is_taken()) {
+        models.self_draft = AUSPEX_SELF_DRAFT_Q4_0;
+    } else if (!models.draft_needed_by.empty()) {
+        plan_memory(request); // what is wrong without a copy, too, comes first
+        throw Failure(kExitUsage, models.draft_needed_by + ": expected a draft model too (-md PATH), or --self-quant; no copy of the model is made unasked: " + verdict.refusal);
+    }
+    return models;
+}
+
+auspex_tuning_report describe_tuning(const Client::Request& request) {
     LibraryLog log;
     const std::string cache = cache_folder();
-    auspex_engine_desc desc = describe({.models = models}, models, log);
+    const ModelOptions models = models_loaded(request);
+    auspex_engine_desc desc = describe(request, models, log);
     desc.cache_folder = path_or_null(cache);
     auspex_tuning_report report;
     auspex_tuning_report_init(&report, sizeof report);
@@ -198,11 +203,12 @@ auspex_tuning_report describe_tuning(const ModelOptions& models) {
     return report;
 }
 
-auspex_tuning_report tune_device(const ModelOptions& models, std::vector<TuningCandidate>& candidates) {
+auspex_tuning_report tune_device(const Client::Request& request, std::vector<TuningCandidate>& candidates) {
     LibraryLog log;
     const std::string cache = cache_folder();
+    const ModelOptions models = models_loaded(request);
     ProgressBar progress("measuring");
-    auspex_engine_desc desc = describe({.models = models}, models, log);
+    auspex_engine_desc desc = describe(request, models, log);
     desc.cache_folder = path_or_null(cache);
     desc.progress = ProgressBar::callback;
     desc.progress_user_data = &progress;

@@ -99,12 +99,15 @@ class Client {
 };
 
 // What an engine for this request would take of its device; throws as Client does.
+auspex_memory_plan plan_memory(const Client::Request& request);
 // Whether a copy of the target would be loaded to draft, where nobody asked for one. Reads no weights.
 SelfDraftVerdict judge_self_draft(const Client::Request& request);
-auspex_memory_plan plan_memory(const Client::Request& request);
+// The request's models as Client loads them: with such a copy, where it is worth its memory. Throws Failure(kExitUsage) where a flag
+// cannot do without drafts and none is made.
+ModelOptions models_loaded(const Client::Request& request);
 
-// The sizes that an engine for these models runs with, of what is known; throws as Client does.
-auspex_tuning_report describe_tuning(const ModelOptions& models);
+// The sizes that an engine for this request runs with, of what is known; throws as Client does.
+auspex_tuning_report describe_tuning(const Client::Request& request);
 
 // One size that was tried.
 struct TuningCandidate {
@@ -112,8 +115,8 @@ struct TuningCandidate {
     double ms = 0; // < 0: time ran out before it
     bool is_default = false, is_chosen = false;
 };
-// Measures the device for these models' weight types; shows a progress bar when stderr is a terminal.
-auspex_tuning_report tune_device(const ModelOptions& models, std::vector<TuningCandidate>& candidates);
+// Measures the device for the weight types of such an engine's models; shows a progress bar when stderr is a terminal.
+auspex_tuning_report tune_device(const Client::Request& request, std::vector<TuningCandidate>& candidates);
 
 // A vocabulary without an engine. Not movable, as Client. Its const functions may be called on several threads.
 class Tokenizer {

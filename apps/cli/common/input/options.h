@@ -35,6 +35,13 @@ struct ModelOptions {
     bool is_bundled_pair = false; // neither -m nor -md was given
 };
 
+// Random weights instead of files.
+struct ShapeOptions {
+    std::optional<auspex_synthetic_shape> target, draft;
+    std::string target_text, draft_text; // as they were given; "": a file, or none
+    bool any() const { return target || draft; }
+};
+
 // Where a text comes from: at most one of these; none of them: stdin, or what the command puts in its place.
 struct PromptOptions {
     std::optional<std::string> text;

@@ -1,5 +1,7 @@
 // Shapes of random models: key by key, or by the name of a published one.
-#include "cli/bench/shapes.h"
+#include "cli/common/input/shapes.h"
+
+#include "cli/common/input/flags.h"
 
 #include <algorithm>
 #include <array>
@@ -41,8 +43,6 @@ bool take_published(const std::string& name, auspex_synthetic_shape& shape) {
     shape.dtype = AUSPEX_SYNTHETIC_BF16;
     return true;
 }
-
-} // namespace
 
 auspex_synthetic_shape parse_shape(const std::string& flag, const std::string& text) {
     auspex_synthetic_shape shape{};
@@ -108,6 +108,35 @@ auspex_synthetic_shape parse_shape(const std::string& flag, const std::string& t
     if (shape.generate_on_device == 0 && shape.dtype > AUSPEX_SYNTHETIC_BF16)
         fail(flag, text, "dtype=f32, f16 or bf16 with on=host (--quant converts those)");
     return shape;
+}
+
+void add_shape(CLI::App& app, const char* name, const std::string& help, std::optional<auspex_synthetic_shape>& shape, std::string& as_given) {
+    add_value(app, name, "LIST", help, [&shape, &as_given](const std::string& flag, const std::string& text) {
+        shape = parse_shape(flag, text);
+        as_given = text;
+    });
+}
+
+} // namespace
+
+void add_shapes(CLI::App& app, ShapeOptions& shapes) {
+    add_shape(app, "--shape",
+              "Random weights instead of -m, made on the device: llama-3.2-1b or llama-3.2-3b, or "
+              "d=,L=,ffn=,heads=,vocab= and if wanted kv_heads=,head_dim=,ctx=,tied=0|1,dtype=f16 (or bf16, f32, q8_0, "
+              "q4_0, q4_k …),on=device|host",
+              shapes.target, shapes.target_text);
+    add_shape(app, "--draft-shape", "The same for the draft", shapes.draft, shapes.draft_text);
+}
+
+auspex_synthetic_models synthetic_models(const ShapeOptions& shapes) {
+    auspex_synthetic_models models;
+    auspex_synthetic_models_init(&models, sizeof models);
+    if (shapes.target) models.target = *shapes.target;
+    if (shapes.draft) {
+        models.draft = *shapes.draft;
+        models.draft.seed += 1; // unrelated to a target of the same shape
+    }
+    return models;
 }
 
 } // namespace auspex::cli
