@@ -222,7 +222,9 @@ TEST(Parking, few_pages_change_no_text) {
         uint32_t n_parked = 0;
         for (size_t i = 0; i < jobs.size(); ++i) {
             expect_same(answer_of(*engine, ids[i]), expected[i], std::to_string(i));
-            EXPECT_LE(find_sequence(*engine, ids[i])->n_parked, 3u) << i;
+            // Whoever comes back has waited for an end (above), so this is the most. Three times are enough where draft lengths do not depend on time.
+            const size_t most = jobs[i].draft_len == kAutoDraftLen ? jobs.size() : 3;
+            EXPECT_LE(find_sequence(*engine, ids[i])->n_parked, most) << i;
             n_parked += find_sequence(*engine, ids[i])->n_parked;
         }
         EXPECT_GT(n_parked, 3u);
