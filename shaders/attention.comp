@@ -135,19 +135,26 @@ const bool EARLY_K = PAIRS <= 2u, EARLY_V = EARLY_K;
 void attend(uint row0, uint first, uint end) {
     uint kv_head = gl_WorkGroupID.y;
     uint split_begin = gl_WorkGroupID.x * args.split;
-    uint keys_end[QUERIES]; // of the split, for each query; split_begin: none
-    uint last_end = split_begin;
-    uint last = row0; // the row that sees the most keys
+    // What is read of rows is asked for at once: a GPU would wait for one after the other.
+    uint slot = rows[row0 + first / GROUP].slot;
+    uint positions[QUERIES], prefixes[QUERIES], live[QUERIES];
     [[unroll]] for (uint h = 0u; h < QUERIES; ++h) {
         uint row = row0 + min(first + h, end - 1u) / GROUP;
-        uint position = rows[row].position;
-        bool takes_part = first + h < end && rows[row].live != 0u && position >= split_begin;
-        keys_end[h] = takes_part ? min(split_begin + args.split, position + 1u) : split_begin;
-        if (keys_end[h] > last_end) last = row;
+        positions[h] = rows[row].position;
+        prefixes[h] = rows[row].prefix_len;
+        live[h] = rows[row].live;
+    }
+    uint keys_end[QUERIES]; // of the split, for each query; split_begin: none
+    uint last_end = split_begin;
+    uint last = row0, prefix_len = 0u; // of the row that sees the most keys
+    [[unroll]] for (uint h = 0u; h < QUERIES; ++h) {
+        bool takes_part = all(bvec3(first + h < end, live[h] != 0u, positions[h] >= split_begin)); // without branches
+        keys_end[h] = mix(split_begin, min(split_begin + args.split, positions[h] + 1u), takes_part);
+        bool is_last = keys_end[h] > last_end;
+        last = mix(last, row0 + (first + h) / GROUP, is_last);
+        prefix_len = mix(prefix_len, prefixes[h], is_last);
         last_end = max(last_end, keys_end[h]);
     }
-    uint slot = rows[last].slot;
-    uint prefix_len = rows[last].prefix_len;
     uint lane = lane_index();
     uint own_key = lane / SHARE; // of a tile: whose score this lane keeps
     bool owns = lane * PAIRS < HEAD_PAIRS;
@@ -163,7 +170,8 @@ void attend(uint row0, uint first, uint end) {
         uint query = min(first + h, end - 1u);
         uint head = (row0 + query / GROUP) * (args.n_heads + 2u * args.n_kv_heads) + kv_head * GROUP + query % GROUP;
         [[unroll]] for (uint i = 0u; i < PAIRS; ++i) {
-            q[h * PAIRS + i] = owns ? qkv[head * HEAD_PAIRS + lane * PAIRS + i] : vec2(0.0);
+            vec2 pair = qkv[head * HEAD_PAIRS + first_pair + i];
+            q[h * PAIRS + i] = owns ? pair : vec2(0.0);
             out_acc[h * PAIRS + i] = vec2(0.0);
         }
     }
@@ -190,8 +198,8 @@ void attend(uint row0, uint first, uint end) {
             at += ((first_token + (1u << args.page_bits)) * cache_element_words(kCacheQ8, HEAD_DIM)) + in_page * BLOCKS;
             [[unroll]] for (uint b = 0u; b < BLOCKS; ++b) {
                 uint both = SCALE_WORD(at, b);
-                k_scale[b] = decode_scale(both & 0xffffu);
-                v_scale[b] = decode_scale(both >> 16);
+                k_scale[b] = half_value(both & 0xffffu);
+                v_scale[b] = half_value(both >> 16);
             }
         }
 

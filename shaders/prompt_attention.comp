@@ -65,7 +65,7 @@ vec4 load_quad(bool of_k, uint slot, uint kv_head, uint key, uint quad) {
     int codes = int(of_k ? k_cache[element / 4u + scales] : v_cache[element / 4u]);
     scales += (first_token + (1u << args.page_bits)) * cache_element_words(kCacheQ8, HEAD_DIM);
     uint both = k_cache[scales + (in_page * HEAD_DIM + 4u * quad) / kCacheBlock];
-    return decode_scale(of_k ? both & 0xffffu : both >> 16) *
+    return half_value(of_k ? both & 0xffffu : both >> 16) *
            vec4(bitfieldExtract(codes, 0, 8), bitfieldExtract(codes, 8, 8), bitfieldExtract(codes, 16, 8), codes >> 24);
 }
 

@@ -19,26 +19,27 @@ layout(std430, binding = kQkvPages) readonly buffer Pages { uint pages[]; };
 layout(std430, binding = kQkvK) writeonly buffer K { uint k_cache[]; };
 layout(std430, binding = kQkvV) writeonly buffer V { uint v_cache[]; };
 
+// All that is read is asked for before the first branch, as a GPU would wait for one after the other.
 void emit_pair(uint out_index, uint row, float even, float odd) {
-    if (rows[row].live == 0u) return;
     uint at = args.first_out + out_index; // among q, k and v
     uint head = at / HEAD_DIM;
     uint element = at % HEAD_DIM;
     bool is_v = head >= args.n_heads + args.n_kv_heads;
-    vec2 pair = vec2(even, odd);
-    if (!is_v) {
-        vec2 t = table[rows[row].position * (HEAD_DIM / 2u) + element / 2u];
-        precise vec2 rotated = vec2(even * t.x - odd * t.y, odd * t.x + even * t.y);
-        pair = rotated;
-    }
+    uint position = rows[row].position, slot = rows[row].slot, kv_index = rows[row].kv_index;
+    bool live = rows[row].live != 0u; // else the rest of the row may be anything
+    uint turn_at = position * (HEAD_DIM / 2u) + element / 2u;
+    uint page_at = slot * args.pages_per_slot + (kv_index >> args.page_bits);
+    vec2 turn = table[live ? turn_at : 0u];
+    uint page = pages[live ? page_at : 0u];
+    if (!live) return;
+    precise vec2 rotated = vec2(even * turn.x - odd * turn.y, odd * turn.x + even * turn.y);
+    vec2 pair = is_v ? vec2(even, odd) : rotated;
     if (head < args.n_heads) {
         y[row * args.y_stride + at] = pair.x;
         y[row * args.y_stride + at + 1u] = pair.y;
         return;
     }
     uint kv_head = head - args.n_heads - (is_v ? args.n_kv_heads : 0u);
-    uint kv_index = rows[row].kv_index;
-    uint page = pages[rows[row].slot * args.pages_per_slot + (kv_index >> args.page_bits)];
     uint in_page = kv_index & ((1u << args.page_bits) - 1u);
     uint cached = (((kv_head * args.n_pages + page) << args.page_bits) + in_page) * HEAD_DIM + element;
     if (CACHE_TYPE == kCacheF32) {

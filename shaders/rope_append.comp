@@ -48,7 +48,7 @@ uint scale_of_block(uint magnitude_bits) {
 // from v are exact, so a quotient that went wrong by a rounding is seen.
 uint codes_of(vec4 v, uint scale_bits) {
     if (scale_bits == 0u || scale_bits == kNanScale) return 0u;
-    float scale = decode_scale(scale_bits);
+    float scale = half_value(scale_bits);
     float inverse = 1.0 / scale;
     uint word = 0u;
     for (uint c = 0u; c < 4u; ++c) {

@@ -33,9 +33,9 @@
         uint steps[AHEAD]; // those after the last take the last, and do not count
         [[unroll]] for (int i = 0; i < AHEAD; ++i)
             steps[i] = AHEAD == 1 && STAGED == 0u ? first_step : min(first_step + i * LANES, args.k_steps - 1u);
-        WeightStep w[AHEAD * OUTS];
+        RawStep raw[AHEAD * OUTS];
         [[unroll]] for (int i = 0; i < AHEAD; ++i)
-            [[unroll]] for (int o = 0; o < OUTS; ++o) w[i * OUTS + o] = load_step(w_row[o], steps[i], args.k_steps);
+            [[unroll]] for (int o = 0; o < OUTS; ++o) raw[i * OUTS + o] = load_raw_step(w_row[o], steps[i], args.k_steps);
 #ifndef UNROLLED
         if (STAGED != 0u) {
             barrier(); // nobody reads the x of the turn before any more
@@ -50,6 +50,8 @@
             barrier();
         }
 #endif
+        WeightStep w[AHEAD * OUTS]; // only now: a compiler may branch here, and would wait for each load before it asks for the next
+        [[unroll]] for (int i = 0; i < AHEAD * OUTS; ++i) w[i] = scaled_step(raw[i], steps[i / OUTS]);
         [[unroll]] for (uint i = 0u; i < uint(AHEAD) * kOctets; ++i) {
             int ahead = int(i / kOctets);
             uint octet = i % kOctets;

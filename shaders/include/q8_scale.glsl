@@ -1,4 +1,5 @@
 // f16 scales of q8_0 cache blocks, by integers: Vulkan lets packHalf2x16 round either way and flush subnormal halves.
+#include "include/half_value.glsl" // their way back
 
 const float kScaleUnit = 1.0 / 16777216.0; // spacing of subnormal halves
 const uint kNanScale = 0x7e00u;            // of a block that is not finite
@@ -7,8 +8,4 @@ const uint kNanScale = 0x7e00u;            // of a block that is not finite
 uint encode_scale(float scale) {
     uint normal = ((floatBitsToUint(scale) + 0x1fffu) >> 13) - (112u << 10);
     return scale < 1024.0 * kScaleUnit ? uint(ceil(scale * 16777216.0)) : min(normal, 0x7bffu);
-}
-
-float decode_scale(uint half_bits) {
-    return half_bits < 1024u ? float(half_bits) * kScaleUnit : unpackHalf2x16(half_bits).x;
 }

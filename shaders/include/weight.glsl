@@ -46,6 +46,7 @@ void octet_weights(WeightStep s, uint octet, out vec4 a, out vec4 b) {
 }
 
 #else
+#include "include/half_value.glsl"
 const uint kOctets = 4u;
 const uint kLowBits = LOW_BITS(FORMAT);
 const uint kHighBits = HIGH_BITS(FORMAT);
@@ -71,14 +72,6 @@ struct WeightStep {
     vec2 scale, min_or_bias; // of a and b; bias = -zero · scale in formats without min
 };
 
-// By integers, because a device may flush f16's subnormal numbers, and scales often are.
-float half_value(uint h) {
-    uint magnitude = h & 0x7fffu;
-    float normal = uintBitsToFloat((magnitude << 13) + (magnitude >= 0x7c00u ? 0x70000000u : 0x38000000u));
-    float value = magnitude < 0x400u ? float(magnitude) * (1.0 / 16777216.0) : normal;
-    return (h & 0x8000u) != 0u ? -value : value;
-}
-
 uvec4 load_scales(uint first_word, uint step) {
     if (kScaleKind == kScalesHalf) return uvec4(weight_word(first_word + step / 2u), 0u, 0u, 0u);
     if (kScaleKind == kScalesPair) return uvec4(weight_word(first_word + step), 0u, 0u, 0u);
@@ -90,7 +83,7 @@ uvec4 load_scales(uint first_word, uint step) {
 void decode_scales(uvec4 words, uint step, out vec2 scale, out vec2 least) {
     uint s = step % 8u;
     if (kScaleKind == kScalesHalf) {
-        scale = vec2(half_value((step & 1u) != 0u ? words.x >> 16 : words.x & 0xffffu));
+        scale = vec2(half_value(words.x >> (16u * (step & 1u))));
         least = vec2(0.0);
     } else if (kScaleKind == kScalesPair) {
         scale = vec2(half_value(words.x & 0xffffu));

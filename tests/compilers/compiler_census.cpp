@@ -1,7 +1,7 @@
 // A table of what a compiler makes of every kernel that generation takes, in Markdown on stdout.
 //   compiler_census [--summary] [WORKLOAD…] [SIZE=VALUE…]
 // --summary: a row per workload. WORKLOAD: see census.cpp; none: all. SIZE, instead of the device's: lanes, rows, block_rows (1,2,4), outs,
-// many_outs, ahead, many_ahead, sums, teams, attention_dims, attention_teams, prompt_dims.
+// many_outs, ahead, many_ahead, sums, teams, least_teams, staged, norm_stage_rows, attention_dims, attention_teams, prompt_dims.
 // The environment names the driver: VK_ICD_FILENAMES, RADV_FORCE_FAMILY, or LD_PRELOAD of a shim (see tests/compilers/README.md).
 #include "compilers/census.h"
 
@@ -36,6 +36,9 @@ bool set_size(Tuning& tuning, const std::string& name, const std::string& value)
     else if (name == "prompt_dims") tuning.prompt_dims = n[0];
     else if (name == "sums") tuning.matvec_sums = n[0];
     else if (name == "teams") tuning.matvec_teams = n[0];
+    else if (name == "least_teams") tuning.matvec_least_teams = n[0];
+    else if (name == "staged") tuning.matvec_staged_bytes = n[0];
+    else if (name == "norm_stage_rows") tuning.norm_stage_rows = n[0];
     else return false;
     return true;
 }
