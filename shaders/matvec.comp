@@ -10,17 +10,22 @@ layout(push_constant) uniform Push { MatvecArgs args; };
 
 layout(std430, binding = kMatvecY) buffer Y { float y[]; };
 
+uint y_place(uint row, uint out_index) { return row * args.y_stride + args.first_out + out_index; }
+
 void main() {
 #include "include/dot_rows.glsl"
+    // All that sums are added to is read before any is written: a load may not overtake a store to the same buffer.
+    float before[kHeld * ROWS];
+    if (ADD != 0u && writes) {
+        [[unroll]] for (int o = 0; o < kHeld; ++o)
+            [[unroll]] for (int r = 0; r < ROWS; ++r)
+                before[o * ROWS + r] = y[y_place(min(row0 + r, args.n_rows - 1u), min(out0 + first_out + o, args.n_out - 1u))];
+    }
     [[unroll]] for (int o = 0; o < kHeld; ++o) {
         [[unroll]] for (int r = 0; r < ROWS; ++r) {
-            uint out_index = out0 + first_out + o;
-            if (writes && out_index < args.n_out && row0 + r < args.n_rows) {
-                uint at = (row0 + r) * args.y_stride + args.first_out + out_index;
-                precise float sum = acc[o * ROWS + r];
-                if (ADD != 0u) sum = y[at] + sum;
-                y[at] = sum;
-            }
+            precise float sum = acc[o * ROWS + r];
+            if (ADD != 0u) sum = before[o * ROWS + r] + sum;
+            if (writes && out0 + first_out + o < args.n_out && row0 + r < args.n_rows) y[y_place(row0 + r, out0 + first_out + o)] = sum;
         }
     }
 }
