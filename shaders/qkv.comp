@@ -19,7 +19,8 @@ layout(std430, binding = kQkvPages) readonly buffer Pages { uint pages[]; };
 layout(std430, binding = kQkvK) writeonly buffer K { uint k_cache[]; };
 layout(std430, binding = kQkvV) writeonly buffer V { uint v_cache[]; };
 
-// All that is read is asked for before the first branch, as a GPU would wait for one after the other.
+// Rotates a pair of q or k, and puts k and v into the cache. What is read is asked for before the first branch: a GPU would wait for
+// one load after the other.
 void emit_pair(uint out_index, uint row, float even, float odd) {
     uint at = args.first_out + out_index; // among q, k and v
     uint head = at / HEAD_DIM;

@@ -1,5 +1,5 @@
 // f16 scales of q8_0 cache blocks, by integers: Vulkan lets packHalf2x16 round either way and flush subnormal halves.
-#include "include/half_value.glsl" // their way back
+#include "include/half_value.glsl" // decodes them
 
 const float kScaleUnit = 1.0 / 16777216.0; // spacing of subnormal halves
 const uint kNanScale = 0x7e00u;            // of a block that is not finite
