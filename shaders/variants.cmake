@@ -43,6 +43,9 @@ foreach(op matvec normed_matvec qkv gate_up)
       auspex_shader(${variant} SOURCE ${op}.comp DEFINES ${defines})
     endif()
     auspex_shader(${variant}.subgroup SOURCE ${op}.comp DEFINES ${defines} SUBGROUP=1)
+    if(quant) # of passes that only draft, on devices that multiply four bytes at once
+      auspex_shader(${variant}.int8.subgroup SOURCE ${op}.comp DEFINES ${defines} SUBGROUP=1 INT8_X=1)
+    endif()
     foreach(rows ${built_rows})
       auspex_shader(${variant}.wide.rows${rows} SOURCE ${op}.comp UNROLL
         DEFINES ${defines} SUBGROUP=1 WIDE=1 UNROLLED=1 UNROLLED_ROWS=${rows} UNROLLED_OUTS=${outs})

@@ -16,7 +16,7 @@ namespace {
 struct Gpu {
     std::unique_ptr<Device> device;
     std::unique_ptr<MemoryPool> memory;
-    std::array<std::unique_ptr<KernelLibrary>, 10> libraries; // by Variant
+    std::array<std::unique_ptr<KernelLibrary>, 11> libraries; // by Variant
     std::string problem;
 
     Gpu() {
@@ -40,12 +40,13 @@ Gpu& gpu_of_this_process() {
 
 Tuning tuning_of(Variant variant, const DeviceCaps& caps) {
     Tuning tuning = test::device_tuning(caps);
+    tuning.int8_drafts = false;
     if (variant == Variant::native) return tuning;
     if (variant == Variant::other_fetches) {
         tuning.texels = tuning.wide && !tuning.texels;
         return tuning;
     }
-    if (variant >= Variant::tiles) {
+    if (variant >= Variant::tiles && variant != Variant::int8) {
         tuning.prompt_by_rows = false;
         if (variant == Variant::tiles || variant == Variant::halves) tuning.matrix = {};
         if (variant == Variant::halves) tuning.matmul_parts = 1;
@@ -56,7 +57,8 @@ Tuning tuning_of(Variant variant, const DeviceCaps& caps) {
     tuning.wide = false;
     tuning.matvec_ahead = tuning.matvec_many_ahead = 2;
     tuning.matvec_staged_bytes = staged_choices(caps).back();
-    if (variant == Variant::shuffles) return tuning;
+    tuning.int8_drafts = variant == Variant::int8 && tuning.subgroup && caps.integer_dots;
+    if (variant == Variant::shuffles || variant == Variant::int8) return tuning;
     tuning = without_shuffles(tuning, variant == Variant::lanes_16 ? 16 : variant == Variant::lanes_32 ? 32 : 0);
     tuning.matmul_parts = 0;
     tuning.matrix = {}; // the units want the device's lanes
@@ -86,7 +88,7 @@ Tuning without_shuffles(Tuning tuning, uint32_t lanes) {
 }
 
 std::string variant_name(Variant variant) {
-    constexpr const char* kNames[] = {"native", "shuffles", "shared", "lanes_16", "lanes_32", "tiles", "matrices", "matrices_1", "halves", "other_fetches"};
+    constexpr const char* kNames[] = {"native", "shuffles", "shared", "lanes_16", "lanes_32", "tiles", "matrices", "matrices_1", "halves", "other_fetches", "int8"};
     return kNames[static_cast<int>(variant)];
 }
 
@@ -140,7 +142,7 @@ void GpuTest::run(KernelLibrary& library, const std::function<void(Recorder&)>& 
     ASSERT_TRUE(made.ok()) << made.status().message();
     Recording& recording = *made.value();
     recording.begin_segment("test");
-    Recorder recorder{recording, library};
+    Recorder recorder{recording, library, nullptr, /*int8_x=*/true}; // tuning says whether that is heeded
     record(recorder);
     recording.end_segment();
     const Status status = recording.finish();

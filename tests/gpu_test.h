@@ -34,6 +34,7 @@ enum class Variant {
     matrices_1, // … with activations rounded to f16
     halves,   // as on a GPU without matrix units that is quick at halves
     other_fetches, // as native, but from texel buffers if that does not, and the other way round: the same bits
+    int8,     // as shuffles, of a pass that only drafts: x is rounded to 8 bits where weights are blocks
 };
 std::string variant_name(Variant variant);
 // `tuning` as on a GPU whose lanes are not known to be together: reductions through shared memory, over `lanes` of them (0: as

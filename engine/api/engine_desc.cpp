@@ -29,7 +29,7 @@ BorrowedDevice borrow(const auspex_vulkan_device& host) {
     device.queue = host.queue;
     device.queue_family = host.queue_family;
     device.api_version = host.api_version;
-    bool matrix = false, memory_model = false, half = false;
+    bool matrix = false, memory_model = false, half = false, dots = false;
     for (auto* at = host.enabled_features ? static_cast<const VkBaseInStructure*>(host.enabled_features->pNext) : nullptr; at; at = at->pNext) {
         VkBool32 size_control = VK_FALSE, full = VK_FALSE;
         if (at->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES) {
@@ -40,7 +40,10 @@ BorrowedDevice borrow(const auspex_vulkan_device& host) {
             auto* features = reinterpret_cast<const VkPhysicalDeviceVulkan13Features*>(at);
             size_control = features->subgroupSizeControl;
             full = features->computeFullSubgroups;
+            dots = features->shaderIntegerDotProduct;
         }
+        if (at->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES)
+            dots = reinterpret_cast<const VkPhysicalDeviceShaderIntegerDotProductFeatures*>(at)->shaderIntegerDotProduct;
         if (at->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR)
             matrix = reinterpret_cast<const VkPhysicalDeviceCooperativeMatrixFeaturesKHR*>(at)->cooperativeMatrix;
         if (at->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES)
@@ -58,6 +61,8 @@ BorrowedDevice borrow(const auspex_vulkan_device& host) {
         if (size_control && device.full_subgroups) device.subgroup_size_control = true;
     }
     if (host.enabled_features) device.shader_int64 = host.enabled_features->features.shaderInt64 == VK_TRUE;
+    device.integer_dots = dots && (host.api_version >= VK_API_VERSION_1_3 ||
+                                   has_name(host.enabled_extensions, host.enabled_extension_count, VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME));
     device.cooperative_matrix = matrix && memory_model && half && host.api_version >= VK_API_VERSION_1_2 &&
                                 has_name(host.enabled_extensions, host.enabled_extension_count, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME);
     if (host.lock_queue) device.lock_queue = [lock = host.lock_queue, data = host.user_data] { lock(data); };

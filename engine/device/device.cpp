@@ -193,6 +193,7 @@ Status Device::make_handle() {
             std::strcmp(e.extensionName, "VK_EXT_subgroup_size_control") == 0)
             extensions.push_back("VK_EXT_subgroup_size_control");
     }
+    if (caps.integer_dots && caps.api_version < VK_API_VERSION_1_3) extensions.push_back(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME);
     if (caps.matrix) extensions.push_back(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME);
     VkPhysicalDeviceSubgroupSizeControlFeatures size_features = {};
     size_features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES;
@@ -202,6 +203,8 @@ Status Device::make_handle() {
     features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
     features.features.shaderInt64 = caps.shader_int64 ? VK_TRUE : VK_FALSE;
     features.pNext = caps.full_subgroups ? &size_features : nullptr;
+    VkPhysicalDeviceShaderIntegerDotProductFeatures dots = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES, features.pNext, VK_TRUE};
+    if (caps.integer_dots) features.pNext = &dots;
     VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrix = {};
     matrix.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR;
     matrix.cooperativeMatrix = VK_TRUE;
@@ -264,6 +267,8 @@ Result<std::unique_ptr<Device>> Device::adopt(const BorrowedDevice& borrowed, co
     device->caps.full_subgroups = device->caps.full_subgroups && borrowed.full_subgroups;
     device->caps.subgroup_size_control = device->caps.subgroup_size_control && device->caps.full_subgroups && borrowed.subgroup_size_control;
     device->caps.shader_int64 = device->caps.shader_int64 && borrowed.shader_int64;
+    device->caps.integer_dots = device->caps.integer_dots && borrowed.integer_dots;
+    device->caps.quick_integer_dots = device->caps.quick_integer_dots && device->caps.integer_dots;
     if (!borrowed.cooperative_matrix) device->caps.matrix = {};
     return device;
 }

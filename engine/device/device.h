@@ -39,6 +39,7 @@ struct BorrowedDevice {
     bool full_subgroups = false;        // feature enabled, and VK_EXT_subgroup_size_control or Vulkan 1.3
     bool subgroup_size_control = false; // that feature as well
     bool shader_int64 = false;          // feature enabled
+    bool integer_dots = false;          // feature enabled, and VK_KHR_shader_integer_dot_product or Vulkan 1.3
     bool cooperative_matrix = false;    // extension and feature enabled, Vulkan memory model and f16 arithmetic as well
     std::function<void()> lock_queue, unlock_queue; // both or neither
     VkHook hook;

@@ -121,6 +121,7 @@ Result<DeviceCaps> probe_caps(const VkFunctions& vk, VkPhysicalDevice physical_d
     vk.GetPhysicalDeviceProperties(physical_device, &plain);
     bool core13 = plain.apiVersion >= VK_API_VERSION_1_3;
     bool has_size_control = core13 || has_extension(extensions, "VK_EXT_subgroup_size_control");
+    bool has_integer_dots = core13 || has_extension(extensions, VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME);
     bool has_float16 = plain.apiVersion >= VK_API_VERSION_1_2 || has_extension(extensions, "VK_KHR_shader_float16_int8");
 
     VkPhysicalDeviceProperties2 properties = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, nullptr, {}};
@@ -139,6 +140,12 @@ Result<DeviceCaps> probe_caps(const VkFunctions& vk, VkPhysicalDevice physical_d
         size_control.pNext = maintenance3.pNext;
         maintenance3.pNext = &size_control;
     }
+    VkPhysicalDeviceShaderIntegerDotProductProperties dots = {};
+    dots.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES;
+    if (has_integer_dots) {
+        dots.pNext = properties.pNext;
+        properties.pNext = &dots;
+    }
     vk.GetPhysicalDeviceProperties2(physical_device, &properties);
 
     VkPhysicalDeviceFeatures2 features = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, nullptr, {}};
@@ -150,6 +157,12 @@ Result<DeviceCaps> probe_caps(const VkFunctions& vk, VkPhysicalDevice physical_d
     if (has_float16) {
         half.pNext = features.pNext;
         features.pNext = &half;
+    }
+    VkPhysicalDeviceShaderIntegerDotProductFeatures dot_features = {};
+    dot_features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES;
+    if (has_integer_dots) {
+        dot_features.pNext = features.pNext;
+        features.pNext = &dot_features;
     }
     vk.GetPhysicalDeviceFeatures2(physical_device, &features);
 
@@ -174,6 +187,8 @@ Result<DeviceCaps> probe_caps(const VkFunctions& vk, VkPhysicalDevice physical_d
                                      (size_control.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
     }
     caps.shader_int64 = features.features.shaderInt64 == VK_TRUE;
+    caps.integer_dots = dot_features.shaderIntegerDotProduct == VK_TRUE;
+    caps.quick_integer_dots = caps.integer_dots && dots.integerDotProduct4x8BitPackedSignedAccelerated == VK_TRUE;
     caps.shader_float16 = half.shaderFloat16 == VK_TRUE;
     // Cores of 1.2 carry the memory model and f16 arithmetic; no older device has matrices.
     if (plain.apiVersion >= VK_API_VERSION_1_2 && has_extension(extensions, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME) &&

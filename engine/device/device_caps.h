@@ -29,6 +29,9 @@ struct DeviceCaps {
     bool shader_int64 = false;          // enabled
     bool shader_float16 = false;        // offered, as by devices that are quick at halves; no shader needs it but for matrix units
 
+    bool integer_dots = false;          // enabled: products of four bytes by four, and their sum (VK_KHR_shader_integer_dot_product or 1.3)
+    bool quick_integer_dots = false;    // … of signed ones, in an instruction of its own
+
     // Matrix units as VK_KHR_cooperative_matrix offers them to a subgroup: (m, k) · (k, n) of f16, summed in f32. All 0:
     // none, or not enabled, or without the Vulkan memory model and f16 arithmetic, which shaders need beside them.
     struct MatrixTile {

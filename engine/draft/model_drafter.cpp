@@ -17,8 +17,10 @@ void record_draft_step(Recorder& to, const RoundPass& round, uint32_t node) {
                        .n_rows = rows_per_slot * batch,
                        .rows_per_slot = rows_per_slot,
                        .slice_layers = slice_layers};
-    draft.record_embedding(to, pass);
-    draft.record_layers(to, pass, 0, draft.config().n_layers);
+    Recorder passes = to;
+    passes.int8_x = draft.rounds_x();
+    draft.record_embedding(passes, pass);
+    draft.record_layers(passes, pass, 0, draft.config().n_layers);
     if (slice_layers > 0) to.cmd.cut();
     const BufferView logits = b.draft_logits.view();
     DraftPick pick = {.choices = b.draft_choices.view(),
@@ -27,11 +29,11 @@ void record_draft_step(Recorder& to, const RoundPass& round, uint32_t node) {
                       .round_slots = b.round_slots.view()};
     if (round.form.logits_use != LogitsUse::all) {
         const BestTokens bests = {.bests = logits, .state = b.state.view(), .adds_noise = round.form.logits_use == LogitsUse::largest_key};
-        const uint32_t n_bests = draft.record_best_head(to, bests, shape);
+        const uint32_t n_bests = draft.record_best_head(passes, bests, shape);
         record_pick_best_draft(to, logits, pick, n_bests, batch, node, draft_len);
         return to.cmd.barrier();
     }
-    draft.record_head(to, logits, shape);
+    draft.record_head(passes, logits, shape);
     pick.cuts = shape.cuts = round.record_transforms(to, logits, shape);
     record_vocab_partials(to, logits, b.state.view(), b.partials.view(), shape);
     to.cmd.barrier();

@@ -122,6 +122,7 @@ struct Recorder {
     Recording& cmd;
     KernelLibrary& kernels;
     std::vector<KernelId>* names = nullptr; // of a rehearsal: receives the kernels that would be taken
+    bool int8_x = false;                    // what is recorded only drafts: x may be rounded to 8 bits, where tuning says so
 
     const Tuning& tuning() const { return kernels.tuning(); }
     // None after a failure, which the recording remembers, and in a rehearsal.

@@ -1,6 +1,7 @@
 // Chooses the variant for a row count and records one dispatch per shard.
 #include "kernels/matvec_family.h"
 #include "shared/texels.h"
+#include "shared/weight_format.h"
 
 #include <algorithm>
 #include <bit>
@@ -13,15 +14,24 @@ uint32_t wide_outs(bool quant) {
     return quant ? 8 : 16;
 }
 
+// That a lane asks for: RawStep of weight.glsl, of blocks.
+uint32_t words_of_step(const Tensor& weight) {
+    using namespace gpu; // the macros of weight_format.h name its constants
+    const uint32_t format = weight.layout() & kFormatMask, kind = SCALE_KIND(format);
+    const uint32_t scales = kind == kScalesPacked ? 4 : kind == kScalesHalf || kind == kScalesPair ? 1 : 2;
+    return LOW_BITS(format) + HIGH_BITS(format) + scales;
+}
+
 // As many as tuning says, but no more than leave an eighth of a lane's work for nothing, since short rows of blocks give it two or
-// three steps, than a loop should hold unrolled, and than compilers hold in registers beside 16 outputs.
-uint32_t steps_ahead(const Tuning& tuning, const Tensor& weight, uint32_t tile, uint32_t outs) {
+// three steps, than a loop should hold unrolled, and than compilers hold in registers beside 16 outputs or while x is rounded.
+uint32_t steps_ahead(const Tuning& tuning, const Tensor& weight, uint32_t tile, uint32_t outs, bool int8) {
     constexpr uint32_t kUnrolled = 64; // of an octet, a row and an output
+    const uint32_t most_words = int8 ? std::min(60u, 3 * tuning.matvec_sums) : ~0u; // of weights; with 30 Intel's compiler spills, with 64 RDNA4 has 5 subgroups
     const uint32_t each = (is_quantized(weight.dtype) ? 4 : 1) * tile * outs;
     const uint32_t own = ceil_div(weight.steps(), tuning.lanes);
     uint32_t ahead = tuning.wide ? 1 : tile > 2 ? tuning.matvec_many_ahead : tuning.matvec_ahead;
     if (outs >= 16) ahead = std::min(ahead, 2u);
-    while (ahead > 1 && (8 * ahead * ceil_div(own, ahead) > 9 * own || ahead * each > kUnrolled)) --ahead;
+    while (ahead > 1 && (8 * ahead * ceil_div(own, ahead) > 9 * own || ahead * each > kUnrolled || ahead * outs * words_of_step(weight) > most_words)) --ahead;
     return ahead;
 }
 // What the family's members take of shared memory where x of blocks goes through it: `staged` of dots.glsl, rows of x and of a norm's
@@ -30,6 +40,13 @@ uint32_t shared_bytes(const Tuning& tuning, uint32_t rows, uint32_t outs, bool n
     constexpr uint32_t kQuads = 8, kExchanged = 40, kOther = 512;
     const uint32_t threads = tuning.lanes * tuning.matvec_teams;
     return 16 * kQuads * (rows + normed) * (tuning.lanes * ahead + 1) + 4 * tuning.matvec_teams * outs * rows + (tuning.subgroup ? 0 : threads * kExchanged) + kOther;
+}
+
+// The same where x is rounded: int8_x.glsl's. No more than every device has, and no less than lets several workgroups share a unit.
+constexpr uint32_t kInt8Bytes = 16384;
+uint32_t int8_bytes(const Tuning& tuning, uint32_t rows, uint32_t outs, uint32_t ahead) {
+    constexpr uint32_t kRoundedStep = 48, kOther = 512;
+    return kRoundedStep * rows * tuning.lanes * ahead + 4 * tuning.matvec_teams * outs * rows + kOther;
 }
 
 // Outputs per team as tuning says, but few enough that a matrix of few outputs keeps the device's units busy.
@@ -47,8 +64,9 @@ uint32_t matvec_tile_rows(const Tuning& tuning, DType dtype, uint32_t n_rows) {
     return rows.back();
 }
 
-MatvecVariant matvec_variant(const Tuning& tuning, const Tensor& weight, uint32_t n_rows, bool normed, std::initializer_list<uint32_t> own_constants,
+MatvecVariant matvec_variant(const Recorder& to, const Tensor& weight, uint32_t n_rows, bool normed, std::initializer_list<uint32_t> own_constants,
                              uint32_t least_outs) {
+    const Tuning& tuning = to.tuning();
     const bool quant = is_quantized(weight.dtype);
     // Where registers hold fewer outputs of so many rows than a team must have, rows go in smaller tiles.
     const uint32_t tile = matvec_tile_rows(tuning, weight.dtype, tuning.wide ? n_rows : std::min(n_rows, tuning.matvec_sums / least_outs));
@@ -56,9 +74,12 @@ MatvecVariant matvec_variant(const Tuning& tuning, const Tensor& weight, uint32_
     const uint32_t outs = tuning.wide ? wide_outs(quant) : std::min(wanted, std::max(std::bit_floor(tuning.matvec_sums / tile), least_outs));
     const uint32_t lanes = tuning.lanes, teams = tuning.matvec_teams;
     KernelId id = {.variant = quant ? ".quant" : "", .has_subgroup_variant = true};
-    uint32_t ahead = steps_ahead(tuning, weight, tile, outs);
-    const bool staged = quant && !tuning.wide && shared_bytes(tuning, tile, outs, normed, 1) <= tuning.matvec_staged_bytes;
-    while (staged && shared_bytes(tuning, tile, outs, normed, ahead) > tuning.matvec_staged_bytes) --ahead;
+    const bool int8 = to.int8_x && tuning.int8_drafts && quant && !tuning.wide && tuning.subgroup && int8_bytes(tuning, tile, outs, 1) <= kInt8Bytes;
+    uint32_t ahead = steps_ahead(tuning, weight, tile, outs, int8);
+    while (int8 && int8_bytes(tuning, tile, outs, ahead) > kInt8Bytes) --ahead;
+    if (int8) id.variant += ".int8";
+    const bool staged = int8 || (quant && !tuning.wide && shared_bytes(tuning, tile, outs, normed, 1) <= tuning.matvec_staged_bytes);
+    while (staged && !int8 && shared_bytes(tuning, tile, outs, normed, ahead) > tuning.matvec_staged_bytes) --ahead;
     id.constants = {lanes * teams, lanes, teams, weight.layout(), tile, outs, ahead, staged};
     id.constants.insert(id.constants.end(), own_constants);
     id.texels = {gpu::kTexelVecs + gpu::kMatvecWeight, gpu::kTexelVecs + gpu::kMatvecX};

@@ -16,7 +16,7 @@ struct MatvecVariant {
     uint32_t group_outs; // outputs per workgroup
 };
 // normed: of a member after an RMSNorm. own_constants: from constant_id 8 on. least_outs: a team's, 2 where PAIRS_OUT is defined.
-MatvecVariant matvec_variant(const Tuning& tuning, const Tensor& weight, uint32_t n_rows, bool normed, std::initializer_list<uint32_t> own_constants,
+MatvecVariant matvec_variant(const Recorder& to, const Tensor& weight, uint32_t n_rows, bool normed, std::initializer_list<uint32_t> own_constants,
                              uint32_t least_outs);
 
 template <typename Op> struct MatvecKernel {
@@ -26,7 +26,7 @@ template <typename Op> struct MatvecKernel {
 template <typename Op>
 MatvecKernel<Op> matvec_kernel(Recorder& to, const Tensor& weight, uint32_t n_rows, std::initializer_list<uint32_t> own_constants, uint32_t least_outs = 1) {
     constexpr bool normed = requires { &Op::Bindings::norm; };
-    MatvecVariant variant = matvec_variant(to.tuning(), weight, n_rows, normed, own_constants, least_outs);
+    MatvecVariant variant = matvec_variant(to, weight, n_rows, normed, own_constants, least_outs);
     return {to.kernel<Op>(std::move(variant.id)), variant.tile_rows, variant.group_outs};
 }
 

@@ -118,6 +118,7 @@ Tuning choose_tuning(const DeviceCaps& caps, DType cache_dtype) {
         // A tile of 8 keys is three loads one after the other and twenty exchanges: 16 of them in turn would take longer than a layer's weights.
         if (caps.max_shared_memory_bytes >= 32768) tuning.attention_teams = std::bit_floor(std::clamp(caps.max_workgroup_invocations / tuning.lanes, 1u, 8u));
     }
+    tuning.int8_drafts = has(int8_draft_choices(tuning, caps), 1u);
     // Shared memory gives fewer floats than there are multipliers; halves are twice as many.
     tuning.matmul_parts = cache_dtype != DType::f32 ? 1 : 0;
     if (!times_matrices(caps)) tuning = with_matrices(tuning, caps);
@@ -171,6 +172,10 @@ std::vector<uint32_t> norm_stage_choices() {
 
 std::vector<uint32_t> staged_choices(const DeviceCaps& caps) {
     return {0, std::min(caps.max_shared_memory_bytes, 65536u)};
+}
+
+std::vector<uint32_t> int8_draft_choices(const Tuning& base, const DeviceCaps& caps) {
+    return caps.quick_integer_dots && base.subgroup && !base.wide ? std::vector<uint32_t>{0, 1} : std::vector<uint32_t>{0};
 }
 
 std::vector<uint32_t> vocab_threads_choices(const DeviceCaps& caps) {
@@ -255,6 +260,7 @@ bool may_choose(const Tuning& tuning, const Tuning& base, const DeviceCaps& caps
     rest.matvec_ahead = base.matvec_ahead;
     rest.matvec_many_ahead = base.matvec_many_ahead;
     rest.matvec_staged_bytes = base.matvec_staged_bytes;
+    rest.int8_drafts = base.int8_drafts;
     rest.matvec_rows = base.matvec_rows;
     rest.matvec_quant_rows = base.matvec_quant_rows;
     rest.vocab_threads = base.vocab_threads;
@@ -270,6 +276,7 @@ bool may_choose(const Tuning& tuning, const Tuning& base, const DeviceCaps& caps
            (tuning.matvec_many_ahead == base.matvec_many_ahead || has(ahead_choices(), tuning.matvec_many_ahead)) &&
            (tuning.norm_stage_rows == base.norm_stage_rows || has(norm_stage_choices(), tuning.norm_stage_rows)) &&
            (tuning.matvec_staged_bytes == base.matvec_staged_bytes || has(staged_choices(caps), tuning.matvec_staged_bytes)) &&
+           (tuning.int8_drafts == base.int8_drafts || has(int8_draft_choices(base, caps), uint32_t(tuning.int8_drafts))) &&
            may_build(tuning.matvec_rows, base.matvec_rows) && may_build(tuning.matvec_quant_rows, base.matvec_quant_rows) &&
            (tuning.vocab_threads == base.vocab_threads || has(vocab_threads_choices(caps), tuning.vocab_threads)) &&
            (tuning.attention_rows == base.attention_rows || has(attention_rows_choices(), tuning.attention_rows)) &&
@@ -289,7 +296,8 @@ std::string Tuning::sizes() const {
     const std::string outs = std::to_string(matvec_outs) + " or " + std::to_string(matvec_many_outs) + " outputs";
     const std::string loops = wide ? (texels ? "wide, by texels" : "wide")
                                    : outs + " x " + std::to_string(matvec_teams) + " teams, " + std::to_string(matvec_ahead) + " or " + std::to_string(matvec_many_ahead) + " steps at once" +
-                                         (matvec_staged_bytes > 0 ? "; x of blocks by shared memory" : "");
+                                         (matvec_staged_bytes > 0 ? "; x of blocks by shared memory" : "") +
+                                         (int8_drafts ? "; of drafts' blocks in 8 bits" : "");
     const std::string blocks = matvec_rows == matvec_quant_rows ? "" : "; of blocks" + list(matvec_quant_rows);
     return loops + "; norms " + norms_text(norm_stage_rows) + "; rows" + list(matvec_rows) + blocks + "; vocabulary by " +
            std::to_string(vocab_threads) + "; attention by " + std::to_string(attention_rows) + (attention_rows == 1 ? " row" : " rows") +

@@ -39,6 +39,7 @@ struct Tuning {
     uint32_t matvec_many_ahead = 1;           // … in passes of more than two rows
     uint32_t matvec_least_teams = 0;          // a matrix of fewer outputs has fewer per team, 2 at least, until there are so many teams
     uint32_t matvec_staged_bytes = 0;         // of shared memory, by which a workgroup's teams get x where weights are blocks; what needs more fetches x; not where `wide`
+    bool int8_drafts = false;                 // passes that only draft round x to 8 bits where weights are blocks: drafts change, texts do not; not where `wide`
     std::vector<uint32_t> matvec_rows;        // row counts built, ascending; larger passes run in tiles of the last
     std::vector<uint32_t> matvec_quant_rows;  // … for quantised weights
     uint32_t attention_rows = 1;              // rows of a slot that share what attention reads of K and V, at most
@@ -92,6 +93,7 @@ std::vector<uint32_t> ahead_choices();
 std::vector<uint32_t> teams_choices(const Tuning& base, const DeviceCaps& caps);
 std::vector<uint32_t> norm_stage_choices(); // of norm_stage_rows: of none, of passes with drafts but for the smallest or all of them, of every pass
 std::vector<uint32_t> staged_choices(const DeviceCaps& caps); // matvec_staged_bytes: none, or all that there are
+std::vector<uint32_t> int8_draft_choices(const Tuning& base, const DeviceCaps& caps); // of int8_drafts: not where four products are no instruction
 std::vector<uint32_t> vocab_threads_choices(const DeviceCaps& caps);
 std::vector<uint32_t> attention_rows_choices();
 std::vector<MatrixTile> matrix_tile_choices(const Tuning& base, const DeviceCaps& caps); // none where prompts do without matrix units

@@ -82,10 +82,11 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::create(Device& device, MemoryPoo
     return model;
 }
 
-std::unique_ptr<LlamaModel> LlamaModel::create_copy(LlamaWeights matrices, LlamaModel& of) {
+std::unique_ptr<LlamaModel> LlamaModel::create_copy(LlamaWeights matrices, LlamaModel& of, bool rounds_x) {
     std::unique_ptr<LlamaModel> model(new LlamaModel());
     model->weights_ = std::move(matrices);
     model->of_ = &of;
+    model->rounds_x_ = rounds_x;
     return model;
 }
 

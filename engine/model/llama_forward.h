@@ -45,8 +45,11 @@ class LlamaModel {
                                                       uint32_t max_rows);
     // The same model by other matrices, as a rule in fewer bits: its passes read and write `of`'s cache, and take turns with it in its
     // scratch. Norms, rotations and the embedding table are those of `of`, which outlives this.
-    static std::unique_ptr<LlamaModel> create_copy(LlamaWeights matrices, LlamaModel& of);
+    // rounds_x: see below.
+    static std::unique_ptr<LlamaModel> create_copy(LlamaWeights matrices, LlamaModel& of, bool rounds_x);
     bool is_copy() const { return of_ != nullptr; }
+    // Whether x may be rounded to 8 bits in passes that only draft; not by a copy of equal weights, whose every draft is to be accepted.
+    bool rounds_x() const { return rounds_x_; }
 
     const LlamaConfig& config() const { return weights_.config; }
     const LlamaWeights& weights() const { return weights_; }
@@ -87,6 +90,7 @@ class LlamaModel {
     const LlamaLayer& norms(uint32_t layer) const { return owner().weights_.layers[layer]; }
 
     LlamaModel* of_ = nullptr; // of a copy
+    bool rounds_x_ = true;
     LlamaWeights weights_;
     // Empty in a copy.
     std::unique_ptr<KvCache> cache_;

@@ -151,7 +151,7 @@ Status Engine::load_copy(const EngineDesc& desc, const Checkpoint& checkpoint, U
     auto loaded = load_llama_matrices(*device_, *memory_, uploader, checkpoint, kernels_.get());
     uploader.progress = nullptr;
     if (!loaded.ok()) return loaded.status();
-    draft_ = LlamaModel::create_copy(std::move(loaded).value(), *target_);
+    draft_ = LlamaModel::create_copy(std::move(loaded).value(), *target_, /*rounds_x=*/desc.self_draft != SelfDraft::as_is);
     return ok_status();
 }
 

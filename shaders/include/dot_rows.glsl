@@ -36,6 +36,9 @@
         RawStep raw[AHEAD * OUTS];
         [[unroll]] for (int i = 0; i < AHEAD; ++i)
             [[unroll]] for (int o = 0; o < OUTS; ++o) raw[i * OUTS + o] = load_raw_step(w_row[o], steps[i], args.k_steps);
+#ifdef INT8_X
+#include "include/dot_int8.glsl"
+#else
 #ifndef UNROLLED
         if (STAGED != 0u) {
             barrier(); // nobody reads the x of the turn before any more
@@ -85,6 +88,7 @@
                 }
             }
         }
+#endif
     }
 
     int first_out = 0;

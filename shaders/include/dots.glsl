@@ -39,6 +39,7 @@ layout(constant_id = 7) const uint STAGED = 0; // 1: x comes through shared memo
 layout(std430, binding = kMatvecX) readonly buffer X { WIDE_VEC x[]; };
 TEXEL_VECS(kTexelVecs + kMatvecX, x_texels)
 vec4 x_vec(uint at) { return uintBitsToFloat(FETCH_VEC(x, x_texels, at)); }
+#ifndef INT8_X
 #ifndef UNROLLED
 const uint kQuads = 2u * kOctets; // of a step
 const uint kStagedSteps = LANES * uint(AHEAD);
@@ -54,12 +55,16 @@ uint staged_place(uint row, uint quad, uint step) { return (row * kQuads + quad)
 #else
 #define X_QUAD(row, fetched, quad) fetched
 #endif
+#endif
 #ifdef NORM
 #include "include/norm_scale.glsl"
 layout(std430, binding = kMatvecNorm) readonly buffer Norm { WIDE_VEC norm[]; };
 TEXEL_VECS(kTexelVecs + kMatvecNorm, norm_texels)
 layout(std430, binding = kMatvecNorm) readonly buffer Scales { float norm_scales[]; };
 vec4 norm_vec(uint at) { return uintBitsToFloat(FETCH_VEC(norm, norm_texels, at)); }
+#endif
+#ifdef INT8_X
+#include "include/int8_x.glsl"
 #endif
 
 // Outputs that a lane holds after the reduction.

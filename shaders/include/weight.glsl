@@ -155,14 +155,20 @@ vec4 decode(vec4 code, float scale, float min_or_bias) {
     return kZeroCode != 0u ? once_rounded : twice_rounded;
 }
 
-void octet_weights(WeightStep s, uint octet, out vec4 a, out vec4 b) {
+// Four codes a word.
+void octet_codes(WeightStep s, uint octet, out uint a, out uint b) {
     // All forms as one expression: the constants choose, and there is nothing to branch on. 8-bit codes have no high bits.
     uint low_a = kLowBits == 2u ? s.low.x >> (2u * octet) : s.low[octet];
     uint low_b = kLowBits == 8u ? s.more_low[octet] : kLowBits == 4u ? s.low[octet] >> 4 : s.low.y >> (2u * octet);
     uint high_a = kHighBits == 1u ? s.high.x >> octet : s.high.x >> (2u * octet);
     uint high_b = kHighBits == 1u ? s.high.x >> (4u + octet) : s.high.y >> (2u * octet);
-    uint code_a = (low_a & kLowMask) | (high_a & kHighMask) << (kLowBits & 7u);
-    uint code_b = (low_b & kLowMask) | (high_b & kHighMask) << (kLowBits & 7u);
+    a = (low_a & kLowMask) | (high_a & kHighMask) << (kLowBits & 7u);
+    b = (low_b & kLowMask) | (high_b & kHighMask) << (kLowBits & 7u);
+}
+
+void octet_weights(WeightStep s, uint octet, out vec4 a, out vec4 b) {
+    uint code_a, code_b;
+    octet_codes(s, octet, code_a, code_b);
     a = decode(bytes_of(code_a), s.scale.x, s.min_or_bias.x);
     b = decode(bytes_of(code_b), s.scale.y, s.min_or_bias.y);
 }

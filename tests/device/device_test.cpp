@@ -197,6 +197,7 @@ class AdoptTest : public GpuTest {
         borrowed.subgroup_size_control = device().caps.subgroup_size_control;
         borrowed.full_subgroups = device().caps.full_subgroups;
         borrowed.shader_int64 = device().caps.shader_int64;
+        borrowed.integer_dots = device().caps.integer_dots;
         borrowed.cooperative_matrix = bool(device().caps.matrix);
         return borrowed;
     }
@@ -277,12 +278,13 @@ TEST_F(AdoptTest, GivesWhatACreatedDeviceGivesAndLocksOnlyToSubmit) {
 
 TEST_F(AdoptTest, UsesNoFeatureThatIsNotNamed) {
     BorrowedDevice plain = lend();
-    plain.subgroup_size_control = plain.full_subgroups = plain.shader_int64 = plain.cooperative_matrix = false;
+    plain.subgroup_size_control = plain.full_subgroups = plain.shader_int64 = plain.integer_dots = plain.cooperative_matrix = false;
     auto adopted = Device::adopt(plain, Logger{});
     ASSERT_TRUE(adopted.ok());
     EXPECT_FALSE(adopted.value()->caps.subgroup_size_control);
     EXPECT_FALSE(adopted.value()->caps.full_subgroups);
     EXPECT_FALSE(adopted.value()->caps.shader_int64);
+    EXPECT_FALSE(adopted.value()->caps.integer_dots);
     EXPECT_FALSE(adopted.value()->caps.matrix);
     EXPECT_EQ(adopted.value()->caps.name, device().caps.name);
 }

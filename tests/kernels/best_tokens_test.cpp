@@ -88,6 +88,12 @@ TEST_P(BestTokens, are_what_logits_lead_to) {
     expect_same(kernels(GetParam()), quantized_tensor(decoded, kVocab, kCols, DType::q4_0, 2, kShard), 6, 3);
 }
 
+TEST_F(BestTokensTest, of_rounded_x_are_what_logits_lead_to) {
+    std::vector<float> decoded;
+    const Tensor head = quantized_tensor(decoded, kVocab, kCols, DType::q4_0, 2, kShard);
+    for (bool greedy : {false, true}) expect_same(kernels(Variant::int8), head, 6, 3, greedy);
+}
+
 // A row of the head that comes twice makes two equal logits, next to each other, workgroups apart, and in two shards.
 TEST_P(BestTokens, give_ties_to_the_lowest_id) {
     for (const auto& [low, high] : {std::pair{0u, 1u}, {3u, 7u}, {40u, 300u}, {499u, 500u}, {12u, 1234u}}) {

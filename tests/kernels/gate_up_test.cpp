@@ -25,7 +25,7 @@ class GateUp : public LinearTest, public ::testing::WithParamInterface<Variant> 
                 to.cmd.barrier();
             }
             record_gate_up(to, weight, rows, fused.view(), kStride);
-            record_normed_matvec(to, weight, in.rows, gate_up.view(), 2 * kWidth);
+            record_normed_matvec(to, weight, GetParam() == Variant::int8 ? rows : in.rows, gate_up.view(), 2 * kWidth);
             to.cmd.barrier();
             record_swiglu(to, gate_up.view(), apart.view(), n_rows, kWidth, true);
         });
@@ -53,7 +53,7 @@ TEST_P(GateUp, has_the_bits_of_its_parts_in_other_formats) {
         expect_bits_of_the_parts(weight, 4, /*after_norm=*/true);
     }
 }
-INSTANTIATE_TEST_SUITE_P(, GateUp, ::testing::Values(Variant::native, Variant::shuffles, Variant::shared, Variant::lanes_16),
+INSTANTIATE_TEST_SUITE_P(, GateUp, ::testing::Values(Variant::native, Variant::shuffles, Variant::shared, Variant::lanes_16, Variant::int8),
                          [](const auto& i) { return variant_name(i.param); });
 
 } // namespace

@@ -51,7 +51,7 @@ class Qkv : public CacheTest, public ::testing::WithParamInterface<HeadCase> {
             record_qkv(to, weight, member, fused.shape,
                        {.qkv = fused_qkv.view(), .rows = row_buffer.view(), .table = table.view(), .pages = fused.page_buffer.view(),
                         .k_cache = fused.k.view(), .v_cache = fused.v.view()});
-            record_normed_matvec(to, weight, normed, qkv.view(), width);
+            record_normed_matvec(to, weight, c.variant == Variant::int8 ? member : normed, qkv.view(), width);
             to.cmd.barrier();
             record_rope_append(to, apart.shape,
                                {.qkv = qkv.view(), .rows = row_buffer.view(), .table = table.view(), .pages = apart.page_buffer.view(),
@@ -83,7 +83,7 @@ TEST_P(Qkv, has_the_bits_of_its_parts) {
 
 const std::vector<HeadCase> kCases = {{1, 3, 32, DType::f16}, {3, 2, 32, DType::f32}, {4, 2, 64, DType::f16},
                                       {5, 1, 64, DType::f32, Variant::shared}, {3, 2, 128, DType::f16, Variant::shuffles}, {1, 2, 128, DType::f16, Variant::lanes_16},
-                                      {2, 2, 64, DType::f16, Variant::other_fetches}};
+                                      {2, 2, 64, DType::f16, Variant::other_fetches}, {3, 2, 64, DType::f16, Variant::int8}};
 INSTANTIATE_TEST_SUITE_P(, Qkv, ::testing::ValuesIn(kCases), [](const auto& i) { return head_case_name(i.param); });
 
 } // namespace

@@ -178,6 +178,30 @@ TEST(Tuning, gives_small_products_small_tiles) {
     EXPECT_EQ(matrix_tiles(tuning, 1, caps), (std::vector<MatrixTile>{{64, 64}}));
 }
 
+TEST(Tuning, rounds_x_of_drafts_where_four_products_are_an_instruction) {
+    DeviceCaps quick = desktop_gpu(), slow = desktop_gpu();
+    slow.integer_dots = quick.integer_dots = quick.quick_integer_dots = true;
+    const Tuning rounded = choose_tuning(quick), whole = choose_tuning(slow);
+    EXPECT_TRUE(rounded.int8_drafts);
+    EXPECT_FALSE(whole.int8_drafts);
+    EXPECT_EQ(rounded.numerics_id(), whole.numerics_id()); // texts are the same
+    EXPECT_NE(rounded.sizes(), whole.sizes());
+    Tuning other = rounded;
+    other.int8_drafts = false;
+    EXPECT_TRUE(may_choose(other, rounded, quick)); // by timing
+    other = whole;
+    other.int8_drafts = true;
+    EXPECT_FALSE(may_choose(other, whole, slow));
+    quick.subgroup_shuffle = false; // there is no such kernel by shared memory
+    EXPECT_FALSE(choose_tuning(quick).int8_drafts);
+    quick = desktop_gpu();
+    quick.integer_dots = quick.quick_integer_dots = true;
+    quick.type = VK_PHYSICAL_DEVICE_TYPE_CPU;
+    quick.subgroup_size = quick.subgroup_size_min = quick.subgroup_size_max = 8;
+    quick.shader_int64 = true;
+    EXPECT_FALSE(choose_tuning(quick).int8_drafts) << "wide variants have none";
+}
+
 TEST(Tuning, names_what_timing_chooses) {
     Tuning tuning = choose_tuning(desktop_gpu());
     EXPECT_NE(tuning.sizes().find("; attention by 1 row; matrix tiles of 32 x 64"), std::string::npos) << tuning.sizes();

@@ -26,3 +26,6 @@ auspex_fault(1 accept_commit [[state[slot].target_len = start + emitted;]] [[sta
 auspex_fault(1 accept_test
     [[draft_p = probability(draft_logits[draft_row * args.draft_vocab + token], token, scale, draft_choices[draft_row]);]]
     [[draft_p = probability(target_logits[(row0 + accepted) * args.vocab + token], token, scale, target_choices[row0 + accepted]);]])
+
+# Of drafts by x in 8 bits; int8_drafts_test.cpp has it.
+auspex_fault(1 gate_up.quant.int8.subgroup [[= swiglu(gate, up);]] [[= 0.0;]])

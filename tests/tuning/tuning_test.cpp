@@ -243,6 +243,44 @@ TEST(Tuning, first_use_measures_once) {
     expect_same(*second, tell(*second, 3), tell(*untuned, 0));
 }
 
+// How drafts are computed follows from the device, until `tune` has measured it: with rejection a seed's text follows from its drafts.
+TEST(Tuning, only_who_asks_for_it_changes_drafts) {
+    Folder folder("drafts");
+    const auto desc_of = [&](TuningMode mode) {
+        EngineDesc desc = as_gpu(folder.path.string(), mode);
+        desc.draft_synthetic = random_model({.d = 64, .layers = 1, .heads = 2, .ffn = 96, .vocab = kVocab, .tied = true, .dtype = DType::bf16}, 2);
+        desc.draft_type = DType::q4_0;
+        desc.adjust_caps = [](DeviceCaps& caps) {
+            caps.type = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
+            caps.quick_integer_dots = caps.integer_dots;
+        };
+        desc.tuning_limits.full_ms = 1; // all knobs are looked at, and none for long
+        desc.tuning_limits.once_ms = 8000;
+        return desc;
+    };
+    const auto n_candidates = [&](TuningMode mode) {
+        auto tuned = Engine::tune(desc_of(mode), warnings_to_stderr());
+        EXPECT_TRUE(tuned.ok()) << tuned.status().message();
+        return tuned.ok() ? std::count_if(tuned.value().times.begin(), tuned.value().times.end(), [](const KnobTime& time) { return time.knob == "x of drafts' blocks"; }) : -1;
+    };
+    auto engine = make_engine(desc_of(TuningMode::off));
+    ASSERT_TRUE(engine);
+    const DeviceCaps& caps = engine->device().caps;
+    const Tuning& tuning = engine->tuning();
+    EXPECT_EQ(tuning.int8_drafts, caps.integer_dots && tuning.subgroup);
+    EXPECT_EQ(n_candidates(TuningMode::automatic), 0);
+    EXPECT_EQ(n_candidates(TuningMode::full), tuning.int8_drafts && caps.timestamp_period_ns > 0 ? 2 : 0);
+
+    const TuningStore store(folder.path.string()); // what was chosen is what comes back
+    Tuning whole = tuning;
+    whole.int8_drafts = false;
+    const TuningKey key = {"device", "driver", "shaders", "bf16 q4_0", "widths", "numerics"};
+    EXPECT_TRUE(store.save(key, {whole, true, true}, {}));
+    const auto loaded = store.load(key, tuning, caps, {});
+    ASSERT_TRUE(loaded);
+    EXPECT_EQ(loaded->tuning, whole);
+}
+
 // A kernel that does next to nothing wins; its products are seen to be none.
 TEST(Tuning, a_matrix_tile_that_computes_something_else_is_not_used) {
     auto untuned = make_engine(as_gpu("", TuningMode::off));
@@ -356,6 +394,7 @@ TEST(Tuning, hostile_files_are_ignored) {
         {"norm_stage_rows", {4, 5, -1, 1.5, true, "1", nullptr}},
         {"staged_bytes", {1, 4096, 1u << 20, -1, "0", true, nullptr}},
         {"matrix_blocks", {0, 3, 4, -1, "1", nullptr}},
+        {"int8_drafts", {0, 1, "true", nullptr}},
         {"rows_agree", {false, 1, nullptr}}, // false goes with one row count only
         {"timed", {1, "yes", nullptr}},
     };

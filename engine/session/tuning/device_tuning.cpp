@@ -202,6 +202,7 @@ Result<DeviceTuning> tune_device(Device& device, const Tuning& by_caps, KernelLi
                                 .vocab = request.target->config().vocab_size,
                                 .attention = timed_attention(*request.target),
                                 .may_take_matrices = may_keep && times_matrices(device.caps),
+                                .may_change_drafts = is_full,
                                 .deadline_ns = is_full ? now_ns() + static_cast<uint64_t>(limit_ms * 1e6) : deadline - static_cast<uint64_t>(comparison_ms * 1e6),
                                 .kernels = &kernels,
                                 .adjust_kernels = request.adjust_kernels,

@@ -89,8 +89,10 @@ class KnobTimer {
     // Infinite when the deadline came before its kernels were there.
     Result<double> least_ms(const Tuning& tuning, const std::function<void(Recorder&)>& record, uint32_t repetitions = kRepetitions);
     std::vector<const Matrix*> all() const;
-    Result<double> matvec_ms(const Tuning& tuning, std::span<const Matrix* const> matrices, uint32_t n_rows); // one after the other
+    std::vector<const Matrix*> blocks() const; // those of them whose weights are
+    Result<double> matvec_ms(const Tuning& tuning, std::span<const Matrix* const> matrices, uint32_t n_rows, bool drafts = false); // one after the other
     Result<double> plain_ms(const Tuning& tuning) { return matvec_ms(tuning, all(), kPlainRows); }
+    Result<double> draft_ms(const Tuning& tuning) { return matvec_ms(tuning, blocks(), kPlainRows, /*drafts=*/true); }
     Result<double> verify_ms(const Tuning& tuning) { return matvec_ms(tuning, all(), kVerifyRows); }
     Result<double> score_ms(const Tuning& tuning); // both
     Result<double> norm_ms(const Tuning& tuning); // both after a norm
@@ -103,7 +105,7 @@ class KnobTimer {
     Status choose_matrix_tile(const Tuning& base);
     Status choose_rows(bool quant);
     void advance() {
-        if (request_.progress) request_.progress(std::min(1.0f, static_cast<float>(++knobs_done_) / 15.0f));
+        if (request_.progress) request_.progress(std::min(1.0f, static_cast<float>(++knobs_done_) / 16.0f));
     }
 
     Device& device_;
@@ -259,8 +261,9 @@ Result<double> KnobTimer::least_ms(const Tuning& tuning, const std::function<voi
     return least;
 }
 
-Result<double> KnobTimer::matvec_ms(const Tuning& tuning, std::span<const Matrix* const> matrices, uint32_t n_rows) {
+Result<double> KnobTimer::matvec_ms(const Tuning& tuning, std::span<const Matrix* const> matrices, uint32_t n_rows, bool drafts) {
     return least_ms(tuning, [&](Recorder& to) {
+        to.int8_x = drafts;
         for (const Matrix* matrix : matrices)
             for (const Tensor& copy : matrix->copies) {
                 record_matvec(to, copy, matrix->x.view(), matrix->y.view(), n_rows, copy.rows, true);
@@ -273,6 +276,12 @@ std::vector<const KnobTimer::Matrix*> KnobTimer::all() const {
     std::vector<const Matrix*> all;
     for (const Matrix& matrix : matrices_) all.push_back(&matrix);
     return all;
+}
+
+std::vector<const KnobTimer::Matrix*> KnobTimer::blocks() const {
+    std::vector<const Matrix*> blocks = all();
+    std::erase_if(blocks, [](const Matrix* m) { return !is_quantized(m->copies[0].dtype); });
+    return blocks;
 }
 
 Result<double> KnobTimer::score_ms(const Tuning& tuning) {
@@ -476,12 +485,15 @@ Result<TimedKnobs> KnobTimer::choose(const Tuning& base, bool keep_rows) {
                               [](Tuning& t, uint32_t n) { t.matvec_many_outs = n; }, &KnobTimer::verify_ms));
         AUSPEX_TRY(choose_one("steps of several rows", with(ahead_choices(), base.matvec_many_ahead), base.matvec_many_ahead, number,
                               [](Tuning& t, uint32_t n) { t.matvec_many_ahead = n; }, &KnobTimer::verify_ms));
-        if (std::any_of(matrices_.begin(), matrices_.end(), [](const Matrix& m) { return is_quantized(m.copies[0].dtype); }))
+        if (!blocks().empty())
             AUSPEX_TRY(choose_one("x of blocks", with(staged_choices(device_.caps), base.matvec_staged_bytes), base.matvec_staged_bytes,
                                   [](uint32_t bytes) { return std::string(bytes == 0 ? "fetched" : "shared"); },
                                   [](Tuning& t, uint32_t bytes) { t.matvec_staged_bytes = bytes; }, &KnobTimer::score_ms));
         AUSPEX_TRY(choose_one("teams per workgroup", with(teams_choices(base, device_.caps), base.matvec_teams), base.matvec_teams, number,
                               [](Tuning& t, uint32_t n) { t.matvec_teams = n; }, &KnobTimer::score_ms));
+        if (const auto choices = int8_draft_choices(base, device_.caps); request_.may_change_drafts && choices.size() > 1 && !blocks().empty())
+            AUSPEX_TRY(choose_one("x of drafts' blocks", choices, base.int8_drafts, [](uint32_t on) { return std::string(on ? "8 bits" : "whole"); },
+                                  [](Tuning& t, uint32_t on) { t.int8_drafts = on != 0; }, &KnobTimer::draft_ms));
     }
     AUSPEX_TRY(choose_one("norms", with(norm_stage_choices(), base.norm_stage_rows), base.norm_stage_rows, norms_text,
                           [](Tuning& t, uint32_t rows) { t.norm_stage_rows = rows; }, &KnobTimer::norm_ms));

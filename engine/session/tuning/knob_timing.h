@@ -28,6 +28,7 @@ struct TimingRequest {
     uint32_t vocab = 0;
     AttentionShape attention = {};     // heads and cache of the target; pages are the timer's. n_heads 0: attention is not timed
     bool may_take_matrices = false;    // for prompts, where those change bits: see times_matrices
+    bool may_change_drafts = false;    // only who asked: with rejection a seed's text follows from its drafts
     uint64_t deadline_ns = 0;          // of now_ns(); what is not measured by then stays as it is
     KernelLibrary* kernels = nullptr;  // those of its tuning are taken from it instead of compiled again; may be null
     std::function<void(KernelLibrary&)> adjust_kernels; // tests; may be empty

@@ -1,5 +1,5 @@
 // An entry: "rows_agree": true, "timed": true, "wide": true, "texels": false, "norm_stage_rows": 1, "outs": 4, "many_outs": 4, "teams": 1,
-// "ahead": 1, "many_ahead": 1, "staged_bytes": 0, "rows": [1, …], "block_rows": [1, …], "vocab_threads": 8, "attention_rows": 8, "matrices": false, "matrix_rows": 32, "matrix_outs": 64, "matrix_blocks": 1.
+// "ahead": 1, "many_ahead": 1, "staged_bytes": 0, "int8_drafts": false, "rows": [1, …], "block_rows": [1, …], "vocab_threads": 8, "attention_rows": 8, "matrices": false, "matrix_rows": 32, "matrix_outs": 64, "matrix_blocks": 1.
 #include "session/tuning/tuning_store.h"
 
 #include <nlohmann/json.hpp>
@@ -52,6 +52,7 @@ std::optional<StoredTuning> read_entry(const json& entry, const Tuning& base, co
                           read(entry, "outs", t.matvec_outs) && read(entry, "many_outs", t.matvec_many_outs) &&
                           read(entry, "teams", t.matvec_teams) && read(entry, "ahead", t.matvec_ahead) && read(entry, "many_ahead", t.matvec_many_ahead) &&
                           read(entry, "staged_bytes", t.matvec_staged_bytes) &&
+                          read(entry, "int8_drafts", t.int8_drafts) &&
                           read(entry, "rows", t.matvec_rows) && read(entry, "block_rows", t.matvec_quant_rows) &&
                           read(entry, "vocab_threads", t.vocab_threads) && read(entry, "attention_rows", t.attention_rows) &&
                           read(entry, "matrix_rows", t.matrix_rows) && read(entry, "matrix_outs", t.matrix_outs) &&
@@ -81,7 +82,7 @@ bool TuningStore::save(const TuningKey& key, const StoredTuning& stored, const L
     const Tuning& t = stored.tuning;
     return file_.put(fields(key), {{"rows_agree", stored.rows_agree}, {"timed", stored.is_timed}, {"wide", t.wide}, {"texels", t.texels},
                                    {"norm_stage_rows", t.norm_stage_rows}, {"outs", t.matvec_outs}, {"many_outs", t.matvec_many_outs}, {"teams", t.matvec_teams}, {"ahead", t.matvec_ahead}, {"many_ahead", t.matvec_many_ahead},
-                                   {"staged_bytes", t.matvec_staged_bytes},
+                                   {"staged_bytes", t.matvec_staged_bytes}, {"int8_drafts", t.int8_drafts},
                                    {"rows", t.matvec_rows}, {"block_rows", t.matvec_quant_rows}, {"vocab_threads", t.vocab_threads},
                                    {"attention_rows", t.attention_rows}, {"matrices", t.prompts_use_matrices()}, {"matrix_rows", t.matrix_rows}, {"matrix_outs", t.matrix_outs}, {"matrix_blocks", t.matrix_blocks}}, log);
 } catch (const std::exception& error) {

@@ -12,8 +12,9 @@ extern "C" {
 
 /** All handles stay the host's and must outlive the engine. Vulkan 1.1, no extension and no feature is required.
  *  Vulkan cannot be asked what a device was created with, so optional features are used only when named here. Those that are:
- *  computeFullSubgroups, alone or with subgroupSizeControl (1.3 or VK_EXT_subgroup_size_control); shaderInt64; cooperativeMatrix
- *  (VK_KHR_cooperative_matrix) with vulkanMemoryModel, vulkanMemoryModelDeviceScope and shaderFloat16 (1.2). */
+ *  computeFullSubgroups, alone or with subgroupSizeControl (1.3 or VK_EXT_subgroup_size_control); shaderInt64; shaderIntegerDotProduct
+ *  (1.3 or VK_KHR_shader_integer_dot_product), which only drafts use; cooperativeMatrix (VK_KHR_cooperative_matrix) with
+ *  vulkanMemoryModel, vulkanMemoryModelDeviceScope and shaderFloat16 (1.2). */
 typedef struct auspex_vulkan_device {
     auspex_header header;
     PFN_vkGetInstanceProcAddr get_instance_proc_addr;
