@@ -1,4 +1,7 @@
 // The structs of the C interface: any size from a header on is initialised, and nothing beyond it touched.
+#include "api/engine_handle.h"
+#include "device/vk_cooperative_matrix.h"
+
 #include <auspex/auspex.h>
 #include <auspex/auspex_tools.h>
 #include <auspex/auspex_vulkan.h>
@@ -85,6 +88,61 @@ TEST(CApiStructs, StatusTextsAreDistinctLines) {
     EXPECT_EQ(texts.count("unknown status"), 0u);
     EXPECT_STREQ(auspex_status_text(static_cast<auspex_status>(12345)), "unknown status");
     EXPECT_EQ(auspex_version(), AUSPEX_VERSION_MAJOR << 22 | AUSPEX_VERSION_MINOR << 12 | AUSPEX_VERSION_PATCH);
+}
+
+// What of a host's device the engine would use, of these features and extensions.
+auspex::BorrowedDevice borrowed(uint32_t api_version, const void* features, std::vector<const char*> extensions = {}) {
+    VkPhysicalDeviceFeatures2 enabled = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, const_cast<void*>(features), {}};
+    auspex_vulkan_device host;
+    auspex_vulkan_device_init(&host, sizeof host);
+    host.api_version = api_version;
+    host.enabled_features = &enabled;
+    host.enabled_extensions = extensions.data();
+    host.enabled_extension_count = static_cast<uint32_t>(extensions.size());
+    auspex_engine_desc desc;
+    auspex_engine_desc_init(&desc, sizeof desc);
+    desc.header.next = &host.header;
+    auspex::EngineDesc read;
+    EXPECT_EQ(auspex::read_engine_desc(desc, {}, read), AUSPEX_OK);
+    EXPECT_TRUE(read.borrowed);
+    return read.borrowed.value_or(auspex::BorrowedDevice{});
+}
+
+// An extension's features count where the extension is named, or the version that took it in.
+TEST(CApiStructs, AHostsFeaturesAreThoseItNames) {
+    const VkPhysicalDeviceShaderIntegerDotProductFeatures dots = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES, nullptr, VK_TRUE};
+    EXPECT_FALSE(borrowed(VK_API_VERSION_1_2, &dots).integer_dots);
+    EXPECT_TRUE(borrowed(VK_API_VERSION_1_2, &dots, {VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME}).integer_dots);
+    EXPECT_TRUE(borrowed(VK_API_VERSION_1_3, &dots).integer_dots);
+    EXPECT_FALSE(borrowed(VK_API_VERSION_1_3, nullptr).integer_dots);
+
+    VkPhysicalDeviceSubgroupSizeControlFeatures sizes = {};
+    sizes.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES;
+    sizes.subgroupSizeControl = sizes.computeFullSubgroups = VK_TRUE;
+    EXPECT_FALSE(borrowed(VK_API_VERSION_1_2, &sizes).full_subgroups);
+    EXPECT_TRUE(borrowed(VK_API_VERSION_1_2, &sizes, {"VK_EXT_subgroup_size_control"}).subgroup_size_control);
+
+    VkPhysicalDeviceVulkan13Features all = {};
+    all.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES;
+    all.subgroupSizeControl = all.computeFullSubgroups = all.shaderIntegerDotProduct = VK_TRUE;
+    auspex::BorrowedDevice device = borrowed(VK_API_VERSION_1_3, &all);
+    EXPECT_TRUE(device.integer_dots && device.full_subgroups && device.subgroup_size_control);
+    EXPECT_FALSE(device.shader_int64 || device.cooperative_matrix);
+    all.shaderIntegerDotProduct = all.computeFullSubgroups = VK_FALSE;
+    device = borrowed(VK_API_VERSION_1_3, &all);
+    EXPECT_FALSE(device.integer_dots || device.full_subgroups || device.subgroup_size_control);
+
+    VkPhysicalDeviceVulkan12Features core = {};
+    core.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
+    core.vulkanMemoryModel = core.vulkanMemoryModelDeviceScope = core.shaderFloat16 = VK_TRUE;
+    VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrix = {};
+    matrix.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR;
+    matrix.cooperativeMatrix = VK_TRUE;
+    matrix.pNext = &core;
+    EXPECT_TRUE(borrowed(VK_API_VERSION_1_3, &matrix, {VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME}).cooperative_matrix);
+    EXPECT_FALSE(borrowed(VK_API_VERSION_1_3, &matrix).cooperative_matrix);
+    core.shaderFloat16 = VK_FALSE;
+    EXPECT_FALSE(borrowed(VK_API_VERSION_1_3, &matrix, {VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME}).cooperative_matrix);
 }
 
 } // namespace
