@@ -42,7 +42,7 @@ uint32_t shared_bytes(const Tuning& tuning, uint32_t rows, uint32_t outs, bool n
     return 16 * kQuads * (rows + normed) * (tuning.lanes * ahead + 1) + 4 * tuning.matvec_teams * outs * rows + (tuning.subgroup ? 0 : threads * kExchanged) + kOther;
 }
 
-// The same where x is rounded: int8_x.glsl's. No more than every device has, and no less than lets several workgroups share a unit.
+// The same where x is rounded: int8_x.glsl's. Every device has as much, and workgroups that take no more share a unit.
 constexpr uint32_t kInt8Bytes = 16384;
 uint32_t int8_bytes(const Tuning& tuning, uint32_t rows, uint32_t outs, uint32_t ahead) {
     constexpr uint32_t kRoundedStep = 48, kOther = 512;

@@ -39,7 +39,8 @@ struct Tuning {
     uint32_t matvec_many_ahead = 1;           // … in passes of more than two rows
     uint32_t matvec_least_teams = 0;          // a matrix of fewer outputs has fewer per team, 2 at least, until there are so many teams
     uint32_t matvec_staged_bytes = 0;         // of shared memory, by which a workgroup's teams get x where weights are blocks; what needs more fetches x; not where `wide`
-    bool int8_drafts = false;                 // passes that only draft round x to 8 bits where weights are blocks: drafts change, texts do not; not where `wide`
+    bool int8_drafts = false;                 // passes that only draft round x to 8 bits where weights are blocks: drafts change, and with them only texts of
+                                              // rejection sampling, whose distribution does not; not where `wide`
     std::vector<uint32_t> matvec_rows;        // row counts built, ascending; larger passes run in tiles of the last
     std::vector<uint32_t> matvec_quant_rows;  // … for quantised weights
     uint32_t attention_rows = 1;              // rows of a slot that share what attention reads of K and V, at most

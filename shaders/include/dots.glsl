@@ -8,6 +8,7 @@
 // same order whatever it is.
 // STAGED: the workgroup reads the x of these steps together, in order, and its teams take it from shared memory. A lane's own x lies
 // 32 bytes from its neighbour's, of blocks 128: a load of 32 lanes that way takes up to 32 turns of an L1 cache.
+// INT8_X: what goes through shared memory is x rounded to 8 bits (int8_x.glsl, dot_int8.glsl). Of blocks; STAGED is 1.
 // UNROLLED: row and output counts are fixed at build time and unrolled there, for compilers that would not.
 // Include after the push constants `args`, which begin with MATVEC_MEMBERS; then dot_rows.glsl inside main().
 #extension GL_EXT_control_flow_attributes : require
