@@ -96,6 +96,22 @@ TEST(Int8Drafts, a_broken_kernel_spoils_drafts_and_no_text) {
     if (rounds_here(*engine)) { EXPECT_LT(wrong.accepted * right.drafted, right.accepted * wrong.drafted); }
 }
 
+// What is measured of a draft's pass is the pass that drafts, which has its kernels already.
+TEST(Int8Drafts, their_passes_are_measured_as_they_are) {
+    std::vector<size_t> n_new;
+    for (const bool rounds : {false, true}) {
+        auto engine = make_engine(rounding(with_copy(SelfDraft::q4_0), rounds));
+        ASSERT_TRUE(engine);
+        run_jobs(*engine, jobs_of(1, 4, 0));
+        ASSERT_TRUE(drain(*engine).ok());
+        const size_t before = engine->kernels().n_kernels();
+        const auto times = engine->measure_pass({.of = ModelRole::draft, .repetitions = 1});
+        ASSERT_TRUE(times.ok()) << times.status().message();
+        n_new.push_back(engine->kernels().n_kernels() - before);
+    }
+    EXPECT_EQ(n_new[0], n_new[1]);
+}
+
 // Rejection, whose q is what the rounded pass says. As many texts as show a q of the wrong weights (self_draft_test.cpp).
 TEST(Int8Drafts, completions_have_the_targets_distribution) {
     constexpr uint64_t kTexts = 8000;

@@ -85,6 +85,7 @@ Result<std::unique_ptr<Recording>> PassMeter::record(const PassRequest& request,
     const uint32_t regions = stages ? stages_per_layer * errand_->model(request.of).config().n_layers + other_stages : 1;
     AUSPEX_TRY_ASSIGN(made, Recording::create(errand_->device(), n * regions));
     Recorder to = {*made, errand_->kernels()};
+    to.int8_x = request.of == ModelRole::draft && request.kind == PassKind::rows && errand_->model(request.of).rounds_x(); // as when it drafts
     Pass pass = {};
     for (uint32_t i = 0; i < n; ++i) {
         made->begin_segment("measure");
