@@ -26,6 +26,7 @@ const DeviceProfile kMinimum = { // what Vulkan 1.1 requires of every device (ta
     .int64 = false,
     .float16 = false,
     .timestamps = false,
+    .integer_dots = false,
     .storage_range = k128MiB,
     .texels = 65536,
     .allocation_bytes = 1u << 30,
@@ -52,6 +53,7 @@ const std::vector<DeviceProfile> kProfiles = {
      .subgroup_size = 64,
      .subgroup_size_min = 64,
      .subgroup_size_max = 128,
+     .quick_dots = true,
      .storage_range = k128MiB,
      .texels = 65536,
      .shared_bytes = 16384,
@@ -79,6 +81,7 @@ const std::vector<DeviceProfile> kProfiles = {
      .driver_version = mesa(25, 0),
      .type = kIntegrated,
      .subgroup_size_min = 8,
+     .quick_dots = true,
      .storage_range = 1u << 30,
      .alignment = 64},
     {.name = "xe2", // Arc of Battlemage, Mesa: lanes of 16
@@ -86,6 +89,7 @@ const std::vector<DeviceProfile> kProfiles = {
      .driver_id = VK_DRIVER_ID_INTEL_OPEN_SOURCE_MESA,
      .driver_version = mesa(25, 0),
      .subgroup_size_min = 16,
+     .quick_dots = true,
      .alignment = 4},
     {.name = "vega", // GCN, RADV
      .vendor_id = 0x1002,
@@ -102,12 +106,14 @@ const std::vector<DeviceProfile> kProfiles = {
      .driver_version = mesa(22, 3),
      .subgroup_size = 64,
      .subgroup_size_max = 64,
+     .quick_dots = true,
      .alignment = 4},
-    {.name = "turing", .vendor_id = 0x10de, .driver_id = VK_DRIVER_ID_NVIDIA_PROPRIETARY, .driver_version = 570u << 22},
+    {.name = "turing", .vendor_id = 0x10de, .driver_id = VK_DRIVER_ID_NVIDIA_PROPRIETARY, .driver_version = 570u << 22, .quick_dots = true},
     {.name = "nvk", // Turing and later, from Mesa 26 on: 16 rows of plain formats, with 2 outputs
      .vendor_id = 0x10de,
      .driver_id = VK_DRIVER_ID_MESA_NVK,
-     .driver_version = mesa(26, 2)},
+     .driver_version = mesa(26, 2),
+     .quick_dots = true},
     {.name = "apple", // M1, MoltenVK 1.3
      .vendor_id = 0x106b,
      .driver_id = VK_DRIVER_ID_MOLTENVK,
@@ -176,6 +182,8 @@ void VKAPI_CALL properties2(VkPhysicalDevice device, VkPhysicalDeviceProperties2
             p.driverID = static_cast<VkDriverId>(current->driver_id);
             std::snprintf(p.driverName, sizeof p.driverName, "profile");
             std::snprintf(p.driverInfo, sizeof p.driverInfo, "%s", current->name);
+        } else if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES) {
+            as<VkPhysicalDeviceShaderIntegerDotProductProperties>(next).integerDotProduct4x8BitPackedSignedAccelerated = current->quick_dots;
         }
     }
 }
@@ -190,6 +198,8 @@ void VKAPI_CALL features2(VkPhysicalDevice device, VkPhysicalDeviceFeatures2* ou
             if (!current->full_subgroups) f.computeFullSubgroups = VK_FALSE;
         } else if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES) {
             if (!current->float16) as<VkPhysicalDeviceShaderFloat16Int8Features>(next).shaderFloat16 = VK_FALSE;
+        } else if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES) {
+            if (!current->integer_dots) as<VkPhysicalDeviceShaderIntegerDotProductFeatures>(next).shaderIntegerDotProduct = VK_FALSE;
         }
     }
 }

@@ -17,6 +17,7 @@ struct DeviceProfile {
     uint32_t subgroup_size = 32, subgroup_size_min = 32, subgroup_size_max = 32;
     bool shuffles = true, full_subgroups = true, size_control = true;
     bool int64 = true, float16 = true, timestamps = true;
+    bool integer_dots = true, quick_dots = false; // products of four bytes; in one instruction
     uint64_t storage_range = ~0u, texels = 1u << 27, allocation_bytes = 1u << 31;
     uint32_t allocations = 4096;
     uint32_t shared_bytes = 32768;

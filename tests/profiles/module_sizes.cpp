@@ -45,6 +45,7 @@ uint32_t fold(uint32_t op, const std::vector<uint32_t>& x) {
     const auto s = [&](size_t i) { return static_cast<int32_t>(x[i]); };
     if (op >= 134 && op <= 139 && x[1] == 0) return 0; // as it may be in a constant that nobody needs
     switch (op) {
+    case 126: return 0 - x[0];
     case 128: return x[0] + x[1];
     case 130: return x[0] - x[1];
     case 132: return x[0] * x[1];

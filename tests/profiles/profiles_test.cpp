@@ -66,6 +66,7 @@ TEST(DeviceProfiles, give_each_device_its_sizes) {
         }
         EXPECT_EQ(tuning.lanes, expected.lanes);
         EXPECT_EQ(tuning.subgroup, expected.shuffles);
+        EXPECT_EQ(tuning.int8_drafts, caps.integer_dots && profile->quick_dots);
         EXPECT_EQ(runnable(tuning).numerics_id(), tuning.numerics_id()) << "other bits than the device would have";
     }
 }
