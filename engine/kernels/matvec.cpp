@@ -75,11 +75,12 @@ MatvecVariant matvec_variant(const Recorder& to, const Tensor& weight, uint32_t 
     const uint32_t lanes = tuning.lanes, teams = tuning.matvec_teams;
     KernelId id = {.variant = quant ? ".quant" : "", .has_subgroup_variant = true};
     const bool int8 = to.int8_x && tuning.int8_drafts && quant && !tuning.wide && tuning.subgroup && int8_bytes(tuning, tile, outs, 1) <= kInt8Bytes;
-    uint32_t ahead = steps_ahead(tuning, weight, tile, outs, int8);
-    while (int8 && int8_bytes(tuning, tile, outs, ahead) > kInt8Bytes) --ahead;
     if (int8) id.variant += ".int8";
-    const bool staged = int8 || (quant && !tuning.wide && shared_bytes(tuning, tile, outs, normed, 1) <= tuning.matvec_staged_bytes);
-    while (staged && !int8 && shared_bytes(tuning, tile, outs, normed, ahead) > tuning.matvec_staged_bytes) --ahead;
+    const uint32_t most_bytes = int8 ? kInt8Bytes : tuning.matvec_staged_bytes;
+    const auto bytes = [&](uint32_t steps) { return int8 ? int8_bytes(tuning, tile, outs, steps) : shared_bytes(tuning, tile, outs, normed, steps); };
+    const bool staged = quant && !tuning.wide && bytes(1) <= most_bytes;
+    uint32_t ahead = steps_ahead(tuning, weight, tile, outs, int8);
+    while (staged && bytes(ahead) > most_bytes) --ahead;
     id.constants = {lanes * teams, lanes, teams, weight.layout(), tile, outs, ahead, staged};
     id.constants.insert(id.constants.end(), own_constants);
     id.texels = {gpu::kTexelVecs + gpu::kMatvecWeight, gpu::kTexelVecs + gpu::kMatvecX};
