@@ -2,6 +2,7 @@
 // With SEARCHES it also keeps the index of the slot's text, and asks for the searches that may find something.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #include "shared/accept_args.h"
 #include "shared/round_rows.h"
 
@@ -57,15 +58,18 @@ void ask_for_search(uint b, uint slot, uint indexed_len, uint text_len) {
 uint race_winner(uint b) {
     float residual_key = 0.0, target_key = 0.0;
     uint residual_id = 0u, target_id = 0u;
-    for (uint c = 0u; c < args.n_chunks; ++c) { // ascending chunks: an equal key keeps the lowest id
-        RacePartial chunk = partials[b * args.n_chunks + c];
-        if (chunk.residual_key > residual_key) {
-            residual_key = chunk.residual_key;
-            residual_id = chunk.residual_id;
-        }
-        if (chunk.target_key > target_key) {
-            target_key = chunk.target_key;
-            target_id = chunk.target_id;
+    for (uint first = 0u; first < args.n_chunks; first += 8u) { // ascending: an equal key keeps the lowest id
+        RacePartial chunks[8]; // on their way together; those after the last are the last once more, which wins nothing
+        [[unroll]] for (uint i = 0u; i < 8u; ++i) chunks[i] = partials[b * args.n_chunks + min(first + i, args.n_chunks - 1u)];
+        [[unroll]] for (uint i = 0u; i < 8u; ++i) {
+            if (chunks[i].residual_key > residual_key) {
+                residual_key = chunks[i].residual_key;
+                residual_id = chunks[i].residual_id;
+            }
+            if (chunks[i].target_key > target_key) {
+                target_key = chunks[i].target_key;
+                target_id = chunks[i].target_id;
+            }
         }
     }
     return plans[b].use_residual != 0u && residual_key > 0.0 ? residual_id : target_id;

@@ -33,6 +33,7 @@ void main() {
     uint next_row = plans[b].next_row;
     bool residual = plans[b].use_residual != 0u;
     bool one_hot = round_slots[b].one_hot != 0u;
+    uint draft_token = plans[b].draft_token;
     float lenience = state[slot].lenience;
     uint position = position_after(position_of(round_slots[b].start, plans[b].accepted_len));
     uint target_row = row_of(args.draft_len, b, next_row);
@@ -49,18 +50,22 @@ void main() {
     float residual_key = 0.0, target_key = 0.0;
     uint residual_id = 0xffffffffu, target_id = 0xffffffffu;
     for (uint quad = begin + 4u * lane; quad < end; quad += 4u * LANES) {
+        vec4 target_logit = LOGIT_QUAD(target_logits, target_row * args.vocab, quad, end), target_ps;
+        vec4 draft_logit = vec4(0.0);
+        if (residual && !one_hot) draft_logit = LOGIT_QUAD(draft_logits, draft_row * args.draft_vocab, quad, args.draft_vocab);
+        for (uint i = 0u; i < 4u; ++i) target_ps[i] = probability(target_logit[i], quad + i, scale, target_choice);
         uvec4 random = philox(uvec4(position, purpose, 0u, quad / 4u), seed);
         for (uint i = 0u; i < 4u; ++i) {
             uint id = quad + i;
             if (id >= end) continue;
             float e = exponential(random[i]);
-            float target_p = probability(target_logits[target_row * args.vocab + id], id, scale, target_choice);
+            float target_p = target_ps[i];
             if (is_drawable(target_p)) take_better(target_key, target_id, target_p / e, id);
             if (residual) {
                 float draft_p = 0.0;
                 if (!one_hot) {
-                    if (id < args.draft_vocab) draft_p = probability(draft_logits[draft_row * args.draft_vocab + id], id, scale, draft_choice);
-                } else if (id == plans[b].draft_token) draft_p = 1.0;
+                    if (id < args.draft_vocab) draft_p = probability(draft_logit[i], id, scale, draft_choice);
+                } else if (id == draft_token) draft_p = 1.0;
                 precise float weight = target_p - lenience * draft_p;
                 if (is_drawable(weight)) take_better(residual_key, residual_id, weight / e, id);
             }

@@ -44,10 +44,12 @@ void main() {
     float best = kLowest;
     uint best_id = kNoToken;
     for (uint quad = begin + 4u * lane; quad < end; quad += 4u * LANES) {
+        vec4 four = LOGIT_QUAD(logits, base, quad, end);
+        bvec4 kept = kept_of(four, quad, end, cut);
         uvec4 random = noisy ? philox(uvec4(position, purpose, 0u, quad / 4u), seed) : uvec4(0u);
         for (uint i = 0u; i < 4u; ++i) {
-            if (quad + i >= end || !is_kept(logits[base + quad + i], quad + i, cut.logit, cut.last_id)) continue;
-            precise float z = logits[base + quad + i] * scale;
+            if (!kept[i]) continue;
+            precise float z = four[i] * scale;
             largest = max(largest, z);
             precise float key = z;
             if (noisy) key = gumbel_key(z, random[i]);
@@ -58,12 +60,15 @@ void main() {
     precise float sum = 0.0;
     if (!greedy) {
         largest = lane_max(largest);
-        for (uint quad = begin + 4u * lane; quad < end; quad += 4u * LANES)
+        for (uint quad = begin + 4u * lane; quad < end; quad += 4u * LANES) {
+            vec4 four = LOGIT_QUAD(logits, base, quad, end);
+            bvec4 kept = kept_of(four, quad, end, cut);
             for (uint i = 0u; i < 4u; ++i) {
-                if (quad + i >= end || !is_kept(logits[base + quad + i], quad + i, cut.logit, cut.last_id)) continue;
-                precise float z = logits[base + quad + i] * scale;
+                if (!kept[i]) continue;
+                precise float z = four[i] * scale;
                 sum += exp(z - largest);
             }
+        }
         sum = lane_sum(sum);
     }
     if (lane == 0u) partials[row * args.n_chunks + gl_WorkGroupID.x] = VocabChoice(best, best_id, largest, sum, 0.0, 0u);

@@ -14,7 +14,7 @@
         w_row[o] = kInTiles ? first_in_tile + o * TILE_VECTORS(FORMAT) : row_begin(min(out0 + o, args.n_out - 1u), args.k_steps);
     uint x_base[ROWS];
     [[unroll]] for (int r = 0; r < ROWS; ++r)
-        x_base[r] = (args.x_first_row + min(row0 + r, args.n_rows - 1u) * args.x_row_step) * args.x_row_stride;
+        x_base[r] = x_begin(row0 + r);
 
     precise float acc[OUTS * ROWS];
     [[unroll]] for (int i = 0; i < OUTS * ROWS; ++i) acc[i] = 0.0;
@@ -42,7 +42,7 @@
 #ifndef UNROLLED
         if (STAGED != 0u) {
             barrier(); // nobody reads the x of the turn before any more
-            uint first_quad = turn * kQuads, n_quads = min(kStagedSteps, args.k_steps - turn) * kQuads;
+            uint first_quad = turn * kQuads, n_quads = min(kTurnSteps, args.k_steps - turn) * kQuads;
             for (uint v = gl_LocalInvocationIndex; v < n_quads; v += LANES * TEAMS) {
                 uint place = staged_place(0u, v % kQuads, v / kQuads);
                 [[unroll]] for (int r = 0; r < ROWS; ++r) staged[place + r * kQuads * kStagedPitch] = x_vec(x_base[r] + first_quad + v);

@@ -40,11 +40,14 @@ layout(constant_id = 7) const uint STAGED = 0; // 1: x comes through shared memo
 layout(std430, binding = kMatvecX) readonly buffer X { WIDE_VEC x[]; };
 TEXEL_VECS(kTexelVecs + kMatvecX, x_texels)
 vec4 x_vec(uint at) { return uintBitsToFloat(FETCH_VEC(x, x_texels, at)); }
-#ifndef INT8_X
+uint x_begin(uint row) { return (args.x_first_row + min(row, args.n_rows - 1u) * args.x_row_step) * args.x_row_stride; }
 #ifndef UNROLLED
 const uint kQuads = 2u * kOctets; // of a step
-const uint kStagedSteps = LANES * uint(AHEAD);
-const uint kStagedPitch = kStagedSteps + 1u; // from quad to quad of a step: the quads of one step and those of neighbours lie in different banks
+const uint kTurnSteps = LANES * uint(AHEAD); // of a row, that a team takes before it asks for more
+#endif
+#ifndef INT8_X
+#ifndef UNROLLED
+const uint kStagedPitch = kTurnSteps + 1u; // from quad to quad of a step: the quads of one step and those of neighbours lie in different banks
 #ifdef NORM
 const uint kStagedRows = uint(ROWS) + 1u; // the norm's weights are the last
 #else

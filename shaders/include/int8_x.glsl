@@ -3,14 +3,10 @@
 spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6018, 6019], id = 4450) // OpSDot
 int packed_dot(uint a, uint b, spirv_literal int format); // of four signed bytes each; format 0
 
-const uint kQuads = 8u; // of a step
-const uint kTurnSteps = LANES * uint(AHEAD);
 // (row, step of the turn)
 shared uvec4 rounded_a[uint(ROWS) * kTurnSteps];
 shared uvec4 rounded_b[uint(ROWS) * kTurnSteps];
 shared uvec4 rounded_about[uint(ROWS) * kTurnSteps]; // scale; sums of codes a and b; sum of the squares of x before all that
-
-uint x_begin(uint row) { return (args.x_first_row + min(row, args.n_rows - 1u) * args.x_row_step) * args.x_row_stride; }
 
 void round_step(uint at, uint first_x, uint first_norm) {
     vec4 v[kQuads];

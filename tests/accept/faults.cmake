@@ -48,7 +48,7 @@ auspex_fault(6 "${races}"
     [[uint target_row = row_of(args.draft_len, b, next_row);]]
     [[uint target_row = row_of(args.draft_len, b, next_row - (!residual && plans[b].accepted_len > 0u ? 1u : 0u));]])
 # the rejected proposal keeps its weight
-auspex_fault(8 "${races}" [[ else if (id == plans[b].draft_token) draft_p = 1.0;]] [[]])
+auspex_fault(8 "${races}" [[ else if (id == draft_token) draft_p = 1.0;]] [[]])
 # the draft's probabilities without its cut
 auspex_fault(9 "${races}"
     [[draft_choice = draft_choices[draft_row];]]

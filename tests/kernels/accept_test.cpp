@@ -1,6 +1,7 @@
 // What the acceptance does besides probabilities: greedy comparison, stops and limits, slot states, history, records.
 // Its distributions are tested in tests/accept.
 #include "accept/accept_fixture.h"
+#include "shared/vocab_args.h"
 
 #include <algorithm>
 #include <cmath>
@@ -101,9 +102,9 @@ Story random_story(reference::DataStream& data, float temperature) {
 class Accept : public AcceptFixture {
   protected:
     // Logits are sharp: the target says target_tokens, the draft said drafts. Rows that nobody computed hold NaN.
-    AcceptOutput accept_stories(const std::vector<Story>& stories) {
+    AcceptOutput accept_stories(const std::vector<Story>& stories, uint32_t vocab = kVocab) {
         const auto n = static_cast<uint32_t>(stories.size());
-        AcceptInput in(n, kDraftLen, kVocab, kHistory);
+        AcceptInput in(n, kDraftLen, vocab, kHistory);
         for (uint32_t b = 0; b < n; ++b) {
             const Story& story = stories[b];
             const uint32_t slot = n - 1 - b;
@@ -124,8 +125,8 @@ class Accept : public AcceptFixture {
         return accept(in);
     }
 
-    void expect_told(const std::vector<Story>& stories) {
-        const AcceptOutput outcome = accept_stories(stories);
+    void expect_told(const std::vector<Story>& stories, uint32_t vocab = kVocab) {
+        const AcceptOutput outcome = accept_stories(stories, vocab);
         const auto n = static_cast<uint32_t>(stories.size());
         for (uint32_t b = 0; b < n; ++b) {
             SCOPED_TRACE("entry " + std::to_string(b));
@@ -174,6 +175,29 @@ TEST_F(Accept, sampling_keeps_what_the_target_must_say) {
     for (int i = 0; i < 500; ++i)
         stories.push_back(random_story(data, i % 2 ? 0.7f : 1.0f));
     expect_told(stories);
+}
+
+// The token that must be said lies in one chunk after the other, first and last in it; it is drawn from the target's row, and from what a
+// rejected draft leaves.
+TEST_F(Accept, sampling_looks_into_every_chunk) {
+    constexpr uint32_t kChunks = 18, vocab = kChunks * gpu::kVocabChunk + 3;
+    std::vector<Story> stories;
+    for (uint32_t chunk = 0; chunk <= kChunks; ++chunk)
+        for (const uint32_t token : {chunk * gpu::kVocabChunk, std::min((chunk + 1) * gpu::kVocabChunk, vocab) - 1})
+            for (const bool rejects : {false, true}) {
+                Story story;
+                story.k = rejects ? 1 : 0;
+                story.target_tokens.assign(story.k + 1, token);
+                story.drafts.assign(story.k, (token + 1) % vocab);
+                story.state.live = 1;
+                story.state.target_len = story.state.draft_cache_len = 20;
+                story.state.max_generated = 100;
+                story.state.max_context = 60;
+                story.state.temperature = 1.0f;
+                story.state.seed_low = token;
+                stories.push_back(story);
+            }
+    expect_told(stories, vocab);
 }
 
 TEST_F(Accept, the_first_reason_to_stop_counts) {

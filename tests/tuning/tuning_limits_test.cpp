@@ -8,6 +8,8 @@
 #include "tuning/tuning_fixture.h"
 
 #include <algorithm>
+#include <cstring>
+#include <set>
 #include <thread>
 
 namespace auspex::tuning_limits_test {
@@ -39,10 +41,21 @@ struct Pipelines {
     static inline bool has_destroyed = false;
     static inline uint32_t each_ms = 0, n_quick = 0; // the first ones take no time
     static inline std::vector<uint64_t> begun_ns;
+    static inline std::set<std::pair<uint32_t, uint32_t>> rows_and_steps; // ROWS and AHEAD of the mat-vec family's (dots.glsl)
 
+    static void note_sizes(const VkSpecializationInfo* info) {
+        const auto constant = [&](uint32_t id) {
+            uint32_t value = 0;
+            for (uint32_t i = 0; info && i < info->mapEntryCount; ++i)
+                if (info->pMapEntries[i].constantID == id) std::memcpy(&value, static_cast<const char*>(info->pData) + info->pMapEntries[i].offset, sizeof value);
+            return value;
+        };
+        rows_and_steps.insert({constant(4), constant(6)});
+    }
     static VKAPI_ATTR VkResult VKAPI_CALL create(VkDevice device, VkPipelineCache cache, uint32_t count, const VkComputePipelineCreateInfo* infos,
                                                  const VkAllocationCallbacks* callbacks, VkPipeline* pipelines) {
         begun_ns.push_back(now_ns());
+        note_sizes(infos[0].stage.pSpecializationInfo);
         if (begun_ns.size() > n_quick) std::this_thread::sleep_for(std::chrono::milliseconds(each_ms));
         return real(device, cache, count, infos, callbacks, pipelines);
     }
@@ -54,6 +67,7 @@ struct Pipelines {
         each_ms = ms;
         n_quick = quick;
         begun_ns.clear();
+        rows_and_steps.clear();
         has_destroyed = false;
         return [](VkFunctions& vk) {
             if (!vk.CreateComputePipelines || vk.CreateComputePipelines == create) return;
@@ -155,6 +169,22 @@ TEST(TuningLimits, timing_ends_early_enough_to_compare_what_it_chose) {
     EXPECT_TRUE(result->tuning != *base);
     EXPECT_TRUE(result->is_timed);
     EXPECT_TRUE(result->is_kept);
+}
+
+// Three drafts and four are as usual, and GPUs run the pass of one more in tiles of twice as many rows, which registers hold less well.
+TEST(TuningLimits, steps_of_several_rows_are_timed_in_tiles_of_4_and_of_8) {
+    Folder folder("tiles");
+    EngineDesc desc = as_gpu(folder.path.string(), TuningMode::full);
+    desc.device.hook = Pipelines::hook(0);
+    bool has_clock = true;
+    desc.adjust_kernels = [&](KernelLibrary& kernels) {
+        has_clock = kernels.device().caps.timestamp_period_ns > 0;
+        empty_kernels(kernels);
+    };
+    Lines lines;
+    tuned(desc, lines);
+    for (uint32_t rows : {4u, 8u})
+        for (uint32_t steps : ahead_choices()) EXPECT_TRUE(!has_clock || Pipelines::rows_and_steps.contains({rows, steps})) << rows << " rows, " << steps << " steps";
 }
 
 // Where row counts differ and there is no time to look for the largest that agrees with itself, a row in a tile of its own does.
