@@ -12,15 +12,18 @@ void put_w(uint k, uint o, vec4 four) {
     for (uint i = 0u; i < 4u; ++i) w_slab[place(k + i, o / 4u)][o % 4u] = four[i];
 }
 
-// The slab that begins at quad0 of every row.
-void stage_x(uint row0, uint quad0) {
-    uint quad_end = x_of_a(args.k_steps, 0u);
-    for (uint i = gl_LocalInvocationID.x; i < DEPTH / 4u * kMatmulTile; i += gl_WorkGroupSize.x) {
-        uint k_quad = i % (DEPTH / 4u), r = i / (DEPTH / 4u);
-        vec4 four = vec4(0.0);
-        if (quad0 + k_quad < quad_end) four = x[min(row0 + r, args.n_rows - 1u) * args.x_stride + quad0 + k_quad];
-        for (uint j = 0u; j < 4u; ++j) x_slab[place(4u * k_quad + j, r / 4u)][r % 4u] = four[j];
-    }
+// Of the slab that begins at quad0 of every row, part i of an invocation's. Beyond the row are zeros.
+#define X_PART vec4
+const uint OWN_X = DEPTH / 4u * kMatmulTile / gl_WorkGroupSize.x;
+uint x_place(uint i) { return i * gl_WorkGroupSize.x + gl_LocalInvocationID.x; }
+vec4 load_x(uint row0, uint quad0, uint i) {
+    uint k_quad = x_place(i) % (DEPTH / 4u), r = x_place(i) / (DEPTH / 4u);
+    return x[min(row0 + r, args.n_rows - 1u) * args.x_stride + min(quad0 + k_quad, x_of_a(args.k_steps, 0u) - 1u)];
+}
+void put_x(vec4 four, uint quad0, uint i) {
+    uint k_quad = x_place(i) % (DEPTH / 4u), r = x_place(i) / (DEPTH / 4u);
+    four = mix(vec4(0.0), four, bvec4(quad0 + k_quad < x_of_a(args.k_steps, 0u)));
+    for (uint j = 0u; j < 4u; ++j) x_slab[place(4u * k_quad + j, r / 4u)][r % 4u] = four[j];
 }
 
 // acc[r]: row r of an invocation's, times its quad of outputs.

@@ -23,13 +23,17 @@ void put_w(uint k, uint o, vec4 four) {
 
 uint x_vectors() { return halves_vectors(8u * kOctets * args.k_steps); } // of a row
 
-// The slab that begins at quad0 of every row: its last one is padded with zeros.
-void stage_x(uint row0, uint quad0) {
-    for (uint i = gl_LocalInvocationID.x; i < DEPTH / 8u * kMatmulTile; i += gl_WorkGroupSize.x) {
-        uint k_eight = i % (DEPTH / 8u), r = i / (DEPTH / 8u);
-        uvec4 pairs = x[min(row0 + r, args.n_rows - 1u) * x_vectors() + quad0 / 2u + k_eight];
-        for (uint j = 0u; j < 4u; ++j) x_slab[place(4u * k_eight + j, r / 4u)][r % 4u] = pairs[j];
-    }
+// Of the slab that begins at quad0 of every row, part i of an invocation's. A row's last slab is padded with zeros.
+#define X_PART uvec4
+const uint OWN_X = DEPTH / 8u * kMatmulTile / gl_WorkGroupSize.x;
+uint x_place(uint i) { return i * gl_WorkGroupSize.x + gl_LocalInvocationID.x; }
+uvec4 load_x(uint row0, uint quad0, uint i) {
+    uint k_eight = x_place(i) % (DEPTH / 8u), r = x_place(i) / (DEPTH / 8u);
+    return x[min(row0 + r, args.n_rows - 1u) * x_vectors() + quad0 / 2u + k_eight];
+}
+void put_x(uvec4 pairs, uint quad0, uint i) {
+    uint k_eight = x_place(i) % (DEPTH / 8u), r = x_place(i) / (DEPTH / 8u);
+    for (uint j = 0u; j < 4u; ++j) x_slab[place(4u * k_eight + j, r / 4u)][r % 4u] = pairs[j];
 }
 
 // acc[r]: row r of an invocation's, times its quad of outputs.
