@@ -2,6 +2,7 @@
 // in pairs. Into a q8_0 cache eight invocations write a block of 32 elements of K and of V.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #include "shared/rope_append_args.h"
 #include "include/q8_scale.glsl"
 
@@ -17,19 +18,19 @@ layout(std430, binding = kRopePages) readonly buffer Pages { uint pages[]; };
 layout(std430, binding = kRopeK) writeonly buffer K { uint k_cache[]; };
 layout(std430, binding = kRopeV) writeonly buffer V { uint v_cache[]; };
 
+const uint AHEAD = 4; // pairs that an invocation asks for before it writes the first
 const uint HALF = HEAD_DIM / 2u;
 const uint QUADS = HEAD_DIM / 4u; // per head
 const uint BLOCK_QUADS = kCacheBlock / 4u;
 
 shared uvec2 largest_bits[gl_WorkGroupSize.x]; // magnitudes of K and of V
 
-// Elements d and d + 1 of the head that begins at `at`, rotated; d is even.
-vec2 rotated(uint at, uint d, uint position) {
-    vec2 pair = vec2(qkv[at + d], qkv[at + d + 1u]);
-    vec2 t = table[position * HALF + d / 2u];
+vec2 turned_by(vec2 pair, vec2 t) {
     precise vec2 turned = vec2(pair.x * t.x - pair.y * t.y, pair.y * t.x + pair.x * t.y);
     return turned;
 }
+// Elements d and d + 1 of the head that begins at `at`, rotated; d is even.
+vec2 rotated(uint at, uint d, uint position) { return turned_by(vec2(qkv[at + d], qkv[at + d + 1u]), table[position * HALF + d / 2u]); }
 
 // Finite magnitudes, infinity and NaN ascend as integers do.
 uint largest_magnitude(vec4 v) {
@@ -96,6 +97,33 @@ void append_q8(uint row_base, uint position, uint page, uint in_page) {
     }
 }
 
+// To q or to the cache, as the pair is one of q, of K or of V.
+void write_pair(uint task, vec2 pair, uint row_base, uint page, uint in_page) {
+    uint head = task / HALF, d = 2u * (task % HALF);
+    uint at = row_base + head * HEAD_DIM;
+    bool is_v = head >= args.n_heads + args.n_kv_heads;
+    if (head < args.n_heads) {
+        qkv[at + d] = pair.x;
+        qkv[at + d + 1u] = pair.y;
+        return;
+    }
+    uint kv_head = head - args.n_heads - (is_v ? args.n_kv_heads : 0u);
+    uint element = (((kv_head * args.n_pages + page) << args.page_bits) + in_page) * HEAD_DIM + d;
+    if (CACHE_TYPE == kCacheF32) {
+        if (is_v) {
+            v_cache[element] = floatBitsToUint(pair.x);
+            v_cache[element + 1u] = floatBitsToUint(pair.y);
+        } else {
+            k_cache[element] = floatBitsToUint(pair.x);
+            k_cache[element + 1u] = floatBitsToUint(pair.y);
+        }
+    } else if (is_v) {
+        v_cache[element / 2u] = packHalf2x16(pair);
+    } else {
+        k_cache[element / 2u] = packHalf2x16(pair);
+    }
+}
+
 void main() {
     uint r = gl_WorkGroupID.x;
     if (rows[r].live == 0u) return;
@@ -109,31 +137,15 @@ void main() {
 
     if (CACHE_TYPE == kCacheQ8) append_q8(row_base, position, page, in_page);
     uint n_tasks = (CACHE_TYPE == kCacheQ8 ? args.n_heads : all_heads) * HALF;
-    for (uint task = gl_LocalInvocationID.x; task < n_tasks; task += gl_WorkGroupSize.x) {
-        uint head = task / HALF;
-        uint d = 2u * (task % HALF);
-        uint at = row_base + head * HEAD_DIM;
-        bool is_v = head >= args.n_heads + args.n_kv_heads;
-        vec2 pair = is_v ? vec2(qkv[at + d], qkv[at + d + 1u]) : rotated(at, d, position);
-        if (head < args.n_heads) {
-            qkv[at + d] = pair.x;
-            qkv[at + d + 1u] = pair.y;
-            continue;
+    for (uint first = gl_LocalInvocationID.x; first < n_tasks; first += AHEAD * gl_WorkGroupSize.x) {
+        vec2 pairs[AHEAD];
+        [[unroll]] for (uint i = 0u; i < AHEAD; ++i) {
+            uint task = first + i * gl_WorkGroupSize.x < n_tasks ? first + i * gl_WorkGroupSize.x : first; // nobody else's, who may write it
+            uint head = task / HALF, d = 2u * (task % HALF), at = row_base + head * HEAD_DIM + d;
+            vec2 pair = vec2(qkv[at], qkv[at + 1u]), turned = turned_by(pair, table[position * HALF + d / 2u]);
+            pairs[i] = mix(turned, pair, bvec2(head >= args.n_heads + args.n_kv_heads));
         }
-        uint kv_head = head - args.n_heads - (is_v ? args.n_kv_heads : 0u);
-        uint element = (((kv_head * args.n_pages + page) << args.page_bits) + in_page) * HEAD_DIM + d;
-        if (CACHE_TYPE == kCacheF32) {
-            if (is_v) {
-                v_cache[element] = floatBitsToUint(pair.x);
-                v_cache[element + 1u] = floatBitsToUint(pair.y);
-            } else {
-                k_cache[element] = floatBitsToUint(pair.x);
-                k_cache[element + 1u] = floatBitsToUint(pair.y);
-            }
-        } else if (is_v) {
-            v_cache[element / 2u] = packHalf2x16(pair);
-        } else {
-            k_cache[element / 2u] = packHalf2x16(pair);
-        }
+        [[unroll]] for (uint i = 0u; i < AHEAD; ++i)
+            if (first + i * gl_WorkGroupSize.x < n_tasks) write_pair(first + i * gl_WorkGroupSize.x, pairs[i], row_base, page, in_page);
     }
 }
