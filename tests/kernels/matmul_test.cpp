@@ -102,6 +102,23 @@ TEST_P(MatmulChunks, are_the_same_whatever_a_subgroup_computes) {
     }
 }
 
+// What lies beyond a row's end in the last slab of k is zero on both sides: an infinity there is not met once more.
+TEST_P(MatmulChunks, multiply_nothing_beyond_a_rows_end) {
+    constexpr uint32_t kOut = 70, kCols = 40, kRows = 3; // a slab and a quarter
+    const Tuning& tuning = kernels(GetParam()).tuning();
+    if (tuning.prompts_use_matrices()) return; // several parts of an infinity are no number
+    std::vector<float> values(size_t{kOut} * kCols, 0.5f), x(size_t{kRows} * kCols, 0.25f);
+    if (tuning.matmul_parts == 0) x.back() = INFINITY;
+    for (const DType dtype : {DType::bf16, DType::f32}) {
+        const std::vector<float> found = multiply(kernels(GetParam()), kMatmul, tensor(values, kOut, kCols, dtype, 0), x);
+        for (uint32_t i = 0; i < kRows * kOut; ++i) EXPECT_EQ(found[i], tuning.matmul_parts == 0 && i / kOut == kRows - 1 ? INFINITY : 5.0f) << i;
+        std::vector<float> infinite = values;
+        infinite.back() = INFINITY; // of the last output
+        const std::vector<float> other = multiply(kernels(GetParam()), kMatmul, tensor(infinite, kOut, kCols, dtype, 0), x);
+        for (uint32_t r = 0; r < kRows; ++r) EXPECT_EQ(other[r * kOut + kOut - 1], INFINITY) << r;
+    }
+}
+
 // The last slab of k may lie half beyond a row's end, where the next row begins.
 TEST_P(MatmulChunks, keep_apart_from_the_weights_of_other_outputs) {
     constexpr uint32_t kOut = 5, kCols = 301, kRows = 3;

@@ -37,12 +37,13 @@ class SplitHalves : public GpuTest {
 };
 
 TEST_F(SplitHalves, keep_22_bits_of_every_magnitude) {
-    for (uint32_t width : {8u, 104u, 1240u}) {
+    for (uint32_t width : {8u, 104u, 1240u, 2104u}) { // an invocation has several vectors of the last two
         const uint32_t padded = gpu::halves_width(width);
         std::vector<float> x;
         for (float size : {1.0f, 1e-30f, 3e-5f, 70000.0f, 1e30f}) {
             const std::vector<float> row = random_floats(width, 1, size);
             x.insert(x.end(), row.begin(), row.end());
+            x[x.size() - 1 - width / 8] = 4 * size; // the largest
             x.back() = size * 1e-5f; // beside a row's large elements a small one
         }
         const Split made = split(x, width);
