@@ -9,6 +9,7 @@
 layout(local_size_x = 64) in;
 layout(constant_id = 0) const uint HEAD_DIM = 64;
 layout(constant_id = 1) const uint CACHE_TYPE = 0;
+layout(constant_id = 2) const uint AHEAD = 4; // pairs that an invocation asks for before it writes the first
 
 layout(push_constant) uniform Push { RopeAppendArgs args; };
 layout(std430, binding = kRopeQkv) buffer Qkv { float qkv[]; };
@@ -18,7 +19,6 @@ layout(std430, binding = kRopePages) readonly buffer Pages { uint pages[]; };
 layout(std430, binding = kRopeK) writeonly buffer K { uint k_cache[]; };
 layout(std430, binding = kRopeV) writeonly buffer V { uint v_cache[]; };
 
-const uint AHEAD = 4; // pairs that an invocation asks for before it writes the first
 const uint HALF = HEAD_DIM / 2u;
 const uint QUADS = HEAD_DIM / 4u; // per head
 const uint BLOCK_QUADS = kCacheBlock / 4u;
