@@ -130,14 +130,14 @@ part 'passes of 3B, bf16' 60 "$auspex bench --shape $three,dtype=bf16 -p $prompt
 part 'passes of 1B, q4_0' 45 "$auspex bench --shape $one,dtype=q4_0 -p $prompt -n 32 -r 3 --rows $rows --stages --no-draft"
 part 'passes of 3B, q4_0' 45 "$auspex bench --shape $three,dtype=q4_0 -p $prompt -n 32 -r 3 --rows $rows --no-draft"
 part 'passes of 1B, bf16' 45 "$auspex bench --shape $one,dtype=bf16 -p $prompt -n 32 -r 3 --rows $rows --no-draft"
+part 'sizes of 3B bf16 and its q4_0 copy' 40 "$auspex tune --shape $three,dtype=bf16 --self-quant q4_0"
+part 'self-drafts at alpha 0.95, 3B bf16' 45 \
+    "$auspex bench --shape $three,dtype=bf16 --self-quant q4_0 --alpha 0.95 -p 64 -n 64 -r 3 --rows 0 --drafter self,auto --draft-len 2,3,4,6"
 part 'sizes of 3B bf16 and 1B q4_0' 40 "$auspex tune --shape $three,dtype=bf16 --draft-shape $one,dtype=q4_0"
 for alpha in 0.7 0.8 0.9; do
     part "speculation at alpha $alpha, 3B bf16 and 1B q4_0" 45 \
         "$auspex bench --shape $three,dtype=bf16 --draft-shape $one,dtype=q4_0 --alpha $alpha -p 64 -n 64 -r 3 --rows 0 --drafter model,auto --draft-len 2,3,4,6"
 done
-part 'sizes of 3B bf16 and its q4_0 copy' 40 "$auspex tune --shape $three,dtype=bf16 --self-quant q4_0"
-part 'self-drafts at alpha 0.95, 3B bf16' 45 \
-    "$auspex bench --shape $three,dtype=bf16 --self-quant q4_0 --alpha 0.95 -p 64 -n 64 -r 3 --rows 0 --drafter self,auto --draft-len 2,4,6"
 part 'many sequences of the bundled pair' 60 "$auspex bench --concurrency 1,2,4,8,16 -r 3"
 part 'the bundled pair' 60 "$auspex bench -p $prompt -n 64 -r 3 --rows $rows"
 part '16 rows with 2 and with 4 outputs, 3B bf16' 100 many_outputs
