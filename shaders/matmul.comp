@@ -21,7 +21,7 @@ const uint DEPTH = 32u;               // k per slab
 const uint STEPS = 4u / kOctets;      // of a weight row per slab
 const uint QUADS = kMatmulTile / 4u;  // of outputs or rows
 const uint OWN_ROWS = 8u;
-const uint OWN_STEPS = kOctets == 1u ? 2u : 1u; // whose weights an invocation puts into a slab, two octets of a row
+const uint OWN_STEPS = kOctets == 1u ? 2u : 1u; // of which an invocation puts two octets of weights into a slab
 #ifdef HALVES
 #include "include/slabs_of_halves.glsl"
 #else
@@ -66,11 +66,11 @@ void main() {
     float scales[OWN_ROWS];
     vec4 before[OWN_ROWS];
     [[unroll]] for (uint r = 0u; r < OWN_ROWS; ++r) {
-        uint row = min(row1 + r, args.n_rows - 1u);
+        uint row = row1 + r < args.n_rows ? row1 + r : row1; // nobody else's, who writes it
         scales[r] = sums_scale(row);
         before[r] = vec4(0.0);
         if (ADD != 0u) {
-            [[unroll]] for (uint o = 0u; o < 4u; ++o) before[r][o] = y[row * args.y_stride + args.first_out + min(out1 + o, args.n_out - 1u)];
+            [[unroll]] for (uint o = 0u; o < 4u; ++o) before[r][o] = y[row * args.y_stride + args.first_out + (out1 + o < args.n_out ? out1 + o : out1)];
         }
     }
     [[unroll]] for (uint r = 0u; r < OWN_ROWS; ++r) {
