@@ -25,6 +25,7 @@ const uint BLOCK_QUADS = kCacheBlock / 4u;
 
 shared uvec2 largest_bits[gl_WorkGroupSize.x]; // magnitudes of K and of V
 
+// t: cosine and sine.
 vec2 turned_by(vec2 pair, vec2 t) {
     precise vec2 turned = vec2(pair.x * t.x - pair.y * t.y, pair.y * t.x + pair.x * t.y);
     return turned;

@@ -40,9 +40,10 @@ layout(constant_id = 7) const uint STAGED = 0; // 1: x comes through shared memo
 layout(std430, binding = kMatvecX) readonly buffer X { WIDE_VEC x[]; };
 TEXEL_VECS(kTexelVecs + kMatvecX, x_texels)
 vec4 x_vec(uint at) { return uintBitsToFloat(FETCH_VEC(x, x_texels, at)); }
+// Where a row of the pass begins in x, in vec4; those after the last are the last.
 uint x_begin(uint row) { return (args.x_first_row + min(row, args.n_rows - 1u) * args.x_row_step) * args.x_row_stride; }
 #ifndef UNROLLED
-const uint kQuads = 2u * kOctets; // of a step
+const uint kQuads = 2u * kOctets; // vec4 of x of a step
 const uint kTurnSteps = LANES * uint(AHEAD); // of a row, that a team takes before it asks for more
 #endif
 #ifndef INT8_X
