@@ -75,9 +75,13 @@ uint race_winner(uint b) {
     return plans[b].use_residual != 0u && residual_key > 0.0 ? residual_id : target_id;
 }
 
-bool is_stop(uint slot, uint token) {
+bool is_stop(uint slot, uint n_stop, uint token) {
     bool found = false;
-    for (uint i = 0u; i < min(state[slot].n_stop, kMaxStopIds); ++i) found = found || state[slot].stop_ids[i] == token;
+    for (uint first = 0u; first < n_stop; first += 4u) {
+        uvec4 ids; // on their way together; kMaxStopIds is a multiple of 4
+        for (uint i = 0u; i < 4u; ++i) ids[i] = state[slot].stop_ids[first + i];
+        for (uint i = 0u; i < 4u; ++i) found = any(bvec2(found, all(bvec2(first + i < n_stop, ids[i] == token))));
+    }
     return found;
 }
 
@@ -95,6 +99,9 @@ void main() {
     uint accepted = plans[b].accepted_len;
     uint next_token = plans[b].is_chosen != 0u ? plans[b].chosen_token : race_winner(b);
     uint n_generated = state[slot].n_generated;
+    uint max_generated = state[slot].max_generated, max_context = state[slot].max_context;
+    uint n_stop = min(state[slot].n_stop, kMaxStopIds);
+    uint n_proposed = state[slot].n_proposed, proposed = state[slot].proposed[0];
     uint stop = kStopNone;
     uint token = 0u;
     uint emitted = 0u;
@@ -102,13 +109,13 @@ void main() {
     while (emitted <= accepted && stop == kStopNone) {
         token = emitted < accepted ? target_rows[row_of(args.draft_len, b, emitted + 1u)].token : next_token;
         records[b].tokens[emitted] = token;
-        if (emitted == 0u && state[slot].n_proposed > 0u) foretold = state[slot].proposed[0] == token ? kForetoldRight : kForetoldWrong;
+        if (emitted == 0u && n_proposed > 0u) foretold = proposed == token ? kForetoldRight : kForetoldWrong;
         ++emitted;
         ++n_generated;
         if (start + emitted < args.history_stride) history[slot * args.history_stride + start + emitted] = token;
-        if (is_stop(slot, token)) stop = kStopEos;
-        else if (n_generated >= state[slot].max_generated) stop = kStopLength;
-        else if (start + emitted + 1u >= state[slot].max_context) stop = kStopContext;
+        if (is_stop(slot, n_stop, token)) stop = kStopEos;
+        else if (n_generated >= max_generated) stop = kStopLength;
+        else if (start + emitted + 1u >= max_context) stop = kStopContext;
     }
     // A draft model was fed the last token and drafts 0 … k-2: with all k accepted its cache lacks one row.
     uint draft_cache_len = k > 0u && fills_draft_cache(state[slot].drafter) ? start + min(k, emitted) : state[slot].draft_cache_len;

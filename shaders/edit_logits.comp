@@ -3,6 +3,7 @@
 // own up to the first, so nothing is kept between rounds. Logits that neither touches keep their bits.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #include "shared/edit_logits_args.h"
 
 layout(local_size_x_id = 0) in;
@@ -15,6 +16,8 @@ layout(std430, binding = kEditRows) readonly buffer Rows { Row rows[]; };
 layout(std430, binding = kEditHistory) readonly buffer History { uint history[]; };
 layout(std430, binding = kEditTargetRows) readonly buffer TargetRows { Row target_rows[]; };
 layout(std430, binding = kEditBiases) readonly buffer Biases { TokenBias biases[]; };
+
+const uint kTogether = 8u; // tokens of the text that an invocation asks for before it counts the first
 
 shared uint seen[kVocabChunk]; // times in the context
 shared float bias[kVocabChunk];
@@ -40,10 +43,12 @@ void main() {
     }
     barrier();
     if (penalises) {
-        // A token of another chunk wraps to an index beyond n.
-        for (uint position = lane; position <= rows[of].prefix_len; position += THREADS) {
-            uint at = history[slot * args.history_stride + position] - begin;
-            if (at < n) atomicAdd(seen[at], 1u);
+        uint last = rows[of].prefix_len, text = slot * args.history_stride;
+        for (uint first = lane; first <= last; first += kTogether * THREADS) {
+            uint at[kTogether]; // a token of another chunk wraps to an index beyond n
+            [[unroll]] for (uint i = 0u; i < kTogether; ++i) at[i] = history[text + min(first + i * THREADS, last)] - begin;
+            [[unroll]] for (uint i = 0u; i < kTogether; ++i)
+                if (all(bvec2(at[i] < n, first + i * THREADS <= last))) atomicAdd(seen[at[i]], 1u);
         }
         if (lane == 0u) {
             uint token = rows[of].token;

@@ -9,6 +9,7 @@ layout(constant_id = 0) const uint LANES = 8;
 const uint TEAMS = 1;
 #include "include/reduce.glsl"
 #include "include/cut.glsl"
+#include "include/logit_quad.glsl"
 #include "include/ranking.glsl"
 
 layout(push_constant) uniform Push { LogprobsArgs args; };
@@ -19,16 +20,28 @@ layout(std430, binding = kLogprobsPartialsPartials) writeonly buffer Partials { 
 
 uint begin, end, base;
 
+// Which logits of a LOGIT_QUAD have a part in the sums.
+bvec4 numbers_of(vec4 four, uint quad) {
+    bvec4 counts;
+    for (uint i = 0u; i < 4u; ++i) counts[i] = all(bvec2(quad + i < end, is_number(four[i])));
+    return counts;
+}
+
 // This lane's first token after the one that was taken last.
 void find_next(uint last_rank, uint last_id, out uint rank, out uint id) {
     rank = kNoRank;
     id = kNoToken;
-    for (uint quad = begin + 4u * lane_index(); quad < end; quad += 4u * LANES)
+    for (uint quad = begin + 4u * lane_index(); quad < end; quad += 4u * LANES) {
+        vec4 four = LOGIT_QUAD(logits, base, quad, end);
+        uvec4 ranks;
+        bvec4 follows;
         for (uint i = 0u; i < 4u; ++i) {
-            if (quad + i >= end) continue;
-            uint other = rank_of(logits[base + quad + i]);
-            if (comes_after(other, quad + i, last_rank, last_id)) take_first(rank, id, other, quad + i);
+            ranks[i] = rank_of(four[i]);
+            follows[i] = all(bvec2(quad + i < end, comes_after(ranks[i], quad + i, last_rank, last_id)));
         }
+        for (uint i = 0u; i < 4u; ++i)
+            if (follows[i]) take_first(rank, id, ranks[i], quad + i);
+    }
 }
 
 void main() {
@@ -44,17 +57,23 @@ void main() {
     base = (args.first_logits + row * args.logits_step) * args.vocab;
     uint chunk = row * args.n_chunks + gl_WorkGroupID.x;
     float largest = kLowest;
-    for (uint quad = begin + 4u * lane; quad < end; quad += 4u * LANES)
+    for (uint quad = begin + 4u * lane; quad < end; quad += 4u * LANES) {
+        vec4 four = LOGIT_QUAD(logits, base, quad, end);
+        bvec4 counts = numbers_of(four, quad);
         for (uint i = 0u; i < 4u; ++i)
-            if (quad + i < end && is_number(logits[base + quad + i])) largest = max(largest, logits[base + quad + i]);
+            if (counts[i]) largest = max(largest, four[i]);
+    }
     largest = lane_max(largest);
     precise float sum = 0.0;
-    for (uint quad = begin + 4u * lane; quad < end; quad += 4u * LANES)
+    for (uint quad = begin + 4u * lane; quad < end; quad += 4u * LANES) {
+        vec4 four = LOGIT_QUAD(logits, base, quad, end);
+        bvec4 counts = numbers_of(four, quad);
         for (uint i = 0u; i < 4u; ++i) {
-            if (quad + i >= end || !is_number(logits[base + quad + i])) continue;
-            precise float distance = logits[base + quad + i] - largest;
+            if (!counts[i]) continue;
+            precise float distance = four[i] - largest;
             sum += exp(distance);
         }
+    }
     sum = lane_sum(sum);
     if (lane == 0u) {
         partials[chunk].max = largest;

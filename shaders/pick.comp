@@ -41,16 +41,28 @@ void main() {
 #else
     float largest = kLowest;
     uint lane = lane_index();
-    for (uint c = lane; c < args.n_chunks; c += LANES) {
-        VocabChoice chunk = partials[row * args.n_chunks + c];
-        take_better(best, best_id, chunk.best, chunk.best_id);
-        largest = max(largest, chunk.max);
+    for (uint c = lane; c < args.n_chunks; c += 4u * LANES) {
+        VocabChoice chunks[4]; // as above
+        [[unroll]] for (uint i = 0u; i < 4u; ++i) chunks[i] = partials[row * args.n_chunks + min(c + i * LANES, args.n_chunks - 1u)];
+        [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+            take_better(best, best_id, chunks[i].best, chunks[i].best_id);
+            largest = max(largest, chunks[i].max);
+        }
     }
     lane_best(best, best_id);
     largest = lane_max(largest);
     precise float sum = 0.0;
-    for (uint c = lane; c < args.n_chunks; c += LANES)
-        sum = fma(partials[row * args.n_chunks + c].sum, exp(partials[row * args.n_chunks + c].max - largest), sum);
+    for (uint c = lane; c < args.n_chunks; c += 4u * LANES) {
+        vec4 maxima, sums;
+        [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+            maxima[i] = partials[row * args.n_chunks + min(c + i * LANES, args.n_chunks - 1u)].max;
+            sums[i] = partials[row * args.n_chunks + min(c + i * LANES, args.n_chunks - 1u)].sum;
+        }
+        [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+            precise float more = fma(sums[i], exp(maxima[i] - largest), sum);
+            sum = c + i * LANES < args.n_chunks ? more : sum; // those after the last count no more
+        }
+    }
     sum = lane_sum(sum);
 #endif
     if (gl_LocalInvocationIndex != 0u) return;

@@ -31,6 +31,7 @@ const uint OWN_KEYS = KEYS / COLUMNS;            // key COLUMNS · i + column
 const uint OWN_QUADS = HEAD_QUADS / COLUMNS;     // of dimensions: COLUMNS · i + column
 const uint K_QUADS = 8u;                         // of dimensions per slab of K
 const uint V_KEYS = KEYS * K_QUADS / HEAD_QUADS; // per slab of V, which is as large
+const uint BROUGHT = KEYS * K_QUADS / THREADS;   // quads of a slab that a thread brings: THREADS · i + its id
 const uint PARTS = THREADS / QUERIES;            // threads that share a query's softmax
 const uint PART_KEYS = KEYS / PARTS;
 const float kLowest = -3.402823466e38;
@@ -38,6 +39,7 @@ const float kLowest = -3.402823466e38;
 shared vec4 q_tile[QUERIES * HEAD_QUADS]; // (query, dimension)
 shared vec4 slab[KEYS * K_QUADS];         // (key, dimension); quads of K lie exchanged against bank conflicts
 shared vec4 weights[KEYS * QUERY_QUADS];  // (key, query): scores, then exp
+shared uint page_of[KEYS]; // of the tile; keys that no row has take the last one's, and are masked
 shared float part_result[PARTS * QUERIES];
 shared vec4 keep_tile[QUERY_QUADS];
 shared float largest[QUERIES];
@@ -45,11 +47,10 @@ shared int position_of[QUERIES]; // of a query's row; -1: not of this run; the l
 shared uint slot_of[ROWS];       // kNobody: not live
 const uint kNobody = 0xffffffffu;
 
-// Four elements of a key.
-vec4 load_quad(bool of_k, uint slot, uint kv_head, uint key, uint quad) {
-    uint page = pages[slot * args.pages_per_slot + (key >> args.page_bits)];
-    uint first_token = (kv_head * args.n_pages + page) << args.page_bits;
-    uint in_page = key & ((1u << args.page_bits) - 1u);
+// Four elements of a key of the tile.
+vec4 load_quad(bool of_k, uint kv_head, uint tile, uint key, uint quad) {
+    uint first_token = (kv_head * args.n_pages + page_of[key]) << args.page_bits;
+    uint in_page = tile + key & ((1u << args.page_bits) - 1u);
     uint element = (first_token + in_page) * HEAD_DIM + 4u * quad;
     if (CACHE_TYPE == kCacheF32) {
         return of_k ? uintBitsToFloat(uvec4(k_cache[element], k_cache[element + 1u], k_cache[element + 2u], k_cache[element + 3u]))
@@ -77,6 +78,7 @@ void main() {
     uint split_begin = gl_WorkGroupID.x * args.split;
     uint own_queries = id / COLUMNS, column = id % COLUMNS;
     uint query = id % QUERIES, part = id / QUERIES; // in the softmax
+    vec4 brought[BROUGHT];                          // of a slab, all asked for before the first is written
 
     if (id < ROWS) slot_of[id] = row0 + id < args.n_rows && rows[row0 + id].live != 0u ? rows[row0 + id].slot : kNobody;
     for (uint i = id; i < QUERIES * HEAD_QUADS; i += THREADS) {
@@ -114,14 +116,17 @@ void main() {
         for (uint i = 0u; i < 4u; ++i) own_positions[i] = position_of[4u * own_queries + i];
 
         for (uint tile = split_begin; tile < key_end; tile += KEYS) {
+            if (id < KEYS) page_of[id] = pages[slot * args.pages_per_slot + (min(tile + id, key_end - 1u) >> args.page_bits)];
+            barrier();
             precise float score[4u * OWN_KEYS];
             for (uint i = 0u; i < 4u * OWN_KEYS; ++i) score[i] = 0.0;
-            for (uint quad0 = 0u; quad0 < HEAD_QUADS; quad0 += K_QUADS) {
-                for (uint i = id; i < KEYS * K_QUADS; i += THREADS) {
-                    uint key = i / K_QUADS, quad = i % K_QUADS;
-                    vec4 k = vec4(0.0); // beyond every row's keys
-                    if (tile + key < key_end) k = load_quad(true, slot, kv_head, tile + key, quad0 + quad);
-                    slab[key * K_QUADS + (quad ^ key % K_QUADS)] = k;
+            // Slabs stay loops: written out, they are more code than an instruction cache holds.
+            [[dont_unroll]] for (uint quad0 = 0u; quad0 < HEAD_QUADS; quad0 += K_QUADS) {
+                [[unroll]] for (uint i = 0u; i < BROUGHT; ++i)
+                    brought[i] = load_quad(true, kv_head, tile, (THREADS * i + id) / K_QUADS, quad0 + id % K_QUADS);
+                [[unroll]] for (uint i = 0u; i < BROUGHT; ++i) {
+                    uint key = (THREADS * i + id) / K_QUADS;
+                    slab[key * K_QUADS + (id % K_QUADS ^ key % K_QUADS)] = brought[i];
                 }
                 barrier();
                 for (uint quad = 0u; quad < K_QUADS; ++quad) {
@@ -182,11 +187,10 @@ void main() {
                     out_acc[OWN_QUADS * i + d] = kept;
                 }
             bool all_see_all = int(tile + KEYS) <= nearest + 1 && tile + KEYS <= key_end;
-            for (uint key0 = 0u; key0 < KEYS; key0 += V_KEYS) {
-                for (uint i = id; i < KEYS * K_QUADS; i += THREADS) {
-                    uint key = tile + key0 + i / HEAD_QUADS;
-                    slab[i] = key < key_end ? load_quad(false, slot, kv_head, key, i % HEAD_QUADS) : vec4(0.0);
-                }
+            [[dont_unroll]] for (uint key0 = 0u; key0 < KEYS; key0 += V_KEYS) {
+                [[unroll]] for (uint i = 0u; i < BROUGHT; ++i)
+                    brought[i] = load_quad(false, kv_head, tile, key0 + (THREADS * i + id) / HEAD_QUADS, (THREADS * i + id) % HEAD_QUADS);
+                [[unroll]] for (uint i = 0u; i < BROUGHT; ++i) slab[THREADS * i + id] = brought[i];
                 barrier();
                 for (uint j = 0u; j < V_KEYS; ++j) {
                     vec4 p = weights[(key0 + j) * QUERY_QUADS + own_queries];

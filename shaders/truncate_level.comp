@@ -59,6 +59,7 @@ void main() {
     uint shift = 24u - 8u * args.level;
     uint first = scratch_of(row);
     uint chunk_largest = scratch[first + gl_WorkGroupID.x];
+    uint known_digits = scratch[step_of(row, args.search, max(args.level, 2u) - 1u) + 1u]; // by the level before; nothing before level 2
     if (lane == 0u) largest = n_better = 0u;
     barrier();
     uint mine = 0u, better = 0u;
@@ -71,7 +72,7 @@ void main() {
     barrier();
     float row_largest = logit_of(largest);
     bool idle = chunk_largest == 0u || (t.by_k ? n_better >= t.top_k : mass_of(logit_of(chunk_largest), row_largest) == 0u);
-    if (args.level > 1u && chunk_largest >> (shift + 16u) < scratch[step_of(row, args.search, args.level - 1u) + 1u]) idle = true;
+    if (args.level > 1u && chunk_largest >> (shift + 16u) < known_digits) idle = true;
     if (idle && (gl_WorkGroupID.x != 0u || args.level == 0u)) return; // the first stores the step for all
 
     SelectStep s = enter_level(row, t);
@@ -84,16 +85,23 @@ void main() {
     uint begin = gl_WorkGroupID.x * kVocabChunk;
     uint end = min(begin + kVocabChunk, args.vocab);
     uint base = (args.first_logits + row * args.logits_step) * args.vocab;
-    for (uint i = begin + lane; i < end; i += THREADS) {
-        float z = logits[base + i];
-        uint key = key_of(z);
-        if (key == 0u || (args.level > 0u && key >> (shift + 8u) != s.digits)) continue;
-        uint bin = key >> shift & 255u;
-        if (counts) atomicAdd(bin_count[bin], 1u);
-        if (!t.by_p) continue;
-        uint mass = mass_of(z, row_largest);
-        if ((mass & 0xffffu) != 0u) atomicAdd(bin_low[bin], mass & 0xffffu);
-        if (mass >> 16 != 0u) atomicAdd(bin_high[bin], mass >> 16);
+    for (uint quad = begin + 4u * lane; quad < end; quad += 4u * THREADS) {
+        vec4 four = LOGIT_QUAD(logits, base, quad, end);
+        uvec4 keys;
+        bvec4 takes_part;
+        for (uint i = 0u; i < 4u; ++i) {
+            keys[i] = key_of(four[i]);
+            takes_part[i] = all(bvec3(quad + i < end, keys[i] != 0u, keys[i] >> shift >> 8u == s.digits));
+        }
+        for (uint i = 0u; i < 4u; ++i) {
+            if (!takes_part[i]) continue;
+            uint bin = keys[i] >> shift & 255u;
+            if (counts) atomicAdd(bin_count[bin], 1u);
+            if (!t.by_p) continue;
+            uint mass = mass_of(four[i], row_largest);
+            if ((mass & 0xffffu) != 0u) atomicAdd(bin_low[bin], mass & 0xffffu);
+            if (mass >> 16 != 0u) atomicAdd(bin_high[bin], mass >> 16);
+        }
     }
     barrier();
     uint to = histogram_of(row, args.search, args.level);

@@ -30,7 +30,10 @@ void main() {
     uint end = min(begin + kVocabChunk, args.vocab);
     uint base = (args.first_logits + row * args.logits_step) * args.vocab;
     uint mine = 0u;
-    for (uint i = begin + lane; i < end; i += THREADS) mine = max(mine, key_of(logits[base + i]));
+    for (uint quad = begin + 4u * lane; quad < end; quad += 4u * THREADS) {
+        vec4 four = LOGIT_QUAD(logits, base, quad, end);
+        for (uint i = 0u; i < 4u; ++i) mine = max(mine, key_of(four[i]));
+    }
     if (lane == 0u) largest = 0u;
     barrier();
     atomicMax(largest, mine);

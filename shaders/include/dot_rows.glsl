@@ -91,6 +91,12 @@
 #endif
     }
 
+#ifdef NORM
+    float scales[ROWS]; // asked for before the sums meet
+    if (PREPARED != 0u) {
+        [[unroll]] for (int r = 0; r < ROWS; ++r) scales[r] = norm_scales[min(row0 + r, args.n_rows - 1u)];
+    }
+#endif
     int first_out = 0;
     bool writes = true;
     REDUCE_LEVEL(0)
@@ -102,12 +108,11 @@
 #ifdef NORM
     if (PREPARED == 0u) {
         LANE_TREE(SQUARES_LEVEL)
+        [[unroll]] for (int r = 0; r < ROWS; ++r) scales[r] = norm_scale(squares[r], args.norm_width, args.norm_eps);
     }
     [[unroll]] for (int r = 0; r < ROWS; ++r) {
-        float scale = PREPARED == 0u ? norm_scale(squares[r], args.norm_width, args.norm_eps)
-                                     : norm_scales[min(row0 + r, args.n_rows - 1u)];
         [[unroll]] for (int o = 0; o < kHeld; ++o) {
-            precise float scaled = acc[o * ROWS + r] * scale;
+            precise float scaled = acc[o * ROWS + r] * scales[r];
             acc[o * ROWS + r] = scaled;
         }
     }

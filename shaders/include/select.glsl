@@ -2,6 +2,7 @@
 // (TruncateArgs), and the buffers state and scratch.
 #include "shared/truncate_args.h"
 #include "include/fixed_sum.glsl"
+#include "include/logit_quad.glsl"
 
 const uint kOne = 1u << 28; // mass of the row's largest logit
 const uint kGroups = 16u;   // bins are summed in groups first
@@ -79,9 +80,14 @@ uvec2 group_mass(uint group) { return uvec2(group_low[group], group_high[group])
 void load_histogram(uint at, bool masses) {
     barrier(); // readers of the one before
     for (uint i = gl_LocalInvocationIndex; i < kDigitBins; i += THREADS) {
-        bin_count[i] = scratch[at + i];
-        bin_low[i] = masses ? scratch[at + kDigitBins + i] : 0u;
-        bin_high[i] = masses ? scratch[at + 2u * kDigitBins + i] : 0u;
+        uint count = scratch[at + i], low = 0u, high = 0u;
+        if (masses) {
+            low = scratch[at + kDigitBins + i];
+            high = scratch[at + 2u * kDigitBins + i];
+        }
+        bin_count[i] = count; // only now: a load behind a store may wait for those before
+        bin_low[i] = low;
+        bin_high[i] = high;
     }
     barrier();
     for (uint group = gl_LocalInvocationIndex; group < kGroups; group += THREADS) {

@@ -1,14 +1,9 @@
 // Best key of a set, lowest id among equals, at every level of the reduction. Include after include/reduce.glsl.
 
 #include "include/cut.glsl"
+#include "include/logit_quad.glsl"
 
-// Logits quad … quad + 3 of a row, asked for together; those from `end` on are the last. What decides on branches has to follow from
-// all four first, else compilers move each load behind the branches of the one before.
-#define LOGIT_QUAD(logits, row_begin, quad, end)                                                                       \
-    vec4(logits[(row_begin) + min((quad), (end) - 1u)], logits[(row_begin) + min((quad) + 1u, (end) - 1u)],            \
-         logits[(row_begin) + min((quad) + 2u, (end) - 1u)], logits[(row_begin) + min((quad) + 3u, (end) - 1u)])
-
-// Which of them a cut keeps.
+// Which logits of a LOGIT_QUAD a cut keeps.
 bvec4 kept_of(vec4 quad_logits, uint quad, uint end, Cut cut) {
     bvec4 kept;
     for (uint i = 0u; i < 4u; ++i) kept[i] = all(bvec2(quad + i < end, is_kept(quad_logits[i], quad + i, cut.logit, cut.last_id)));

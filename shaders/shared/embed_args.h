@@ -8,6 +8,8 @@ SHARED_CONST uint kEmbedWeight = 0u; // (n_table_rows) rows of shared/weight_for
 SHARED_CONST uint kEmbedRows = 1u;   // (n_rows) Row
 SHARED_CONST uint kEmbedX = 2u;      // (n_rows, x_stride) f32
 
+SHARED_CONST uint kEmbedThreads = 64u; // of a workgroup, each with an octet of a row
+
 struct EmbedArgs {
     uint n_rows;
     uint width;         // elements

@@ -3,7 +3,7 @@ auspex_fault(1 accept_commit.searches [[        index[at] = now;]] [[        if 
 
 # Of log-probabilities; logprobs_test.cpp says what each one is.
 auspex_fault(1 "logprobs_partials;logprobs_partials.subgroup"
-    [[if (quad + i >= end || !is_number(logits[base + quad + i])) continue;]]
+    [[if (!counts[i]) continue;]]
     [[if (quad + i >= end) continue;]])
 auspex_fault(2 "logprobs_partials;logprobs_partials.subgroup" [[find_next(first_rank, first_id, rank, id);]] [[find_next(first_rank, 0u, rank, id);]])
 auspex_fault(1 "logprobs_rows;logprobs_rows.subgroup" [[exp(partials[row * args.n_chunks + c].max - largest)]] [[1.0]])
