@@ -39,7 +39,7 @@ const float kLowest = -3.402823466e38;
 shared vec4 q_tile[QUERIES * HEAD_QUADS]; // (query, dimension)
 shared vec4 slab[KEYS * K_QUADS];         // (key, dimension); quads of K lie exchanged against bank conflicts
 shared vec4 weights[KEYS * QUERY_QUADS];  // (key, query): scores, then exp
-shared uint page_of[KEYS]; // of the tile; keys that no row has take the last one's, and are masked
+shared uint page_of[KEYS];                // of the tile; keys that no row has take the last one's, and are masked
 shared float part_result[PARTS * QUERIES];
 shared vec4 keep_tile[QUERY_QUADS];
 shared float largest[QUERIES];
