@@ -42,7 +42,7 @@ void main() {
     float largest = kLowest;
     uint lane = lane_index();
     for (uint c = lane; c < args.n_chunks; c += 4u * LANES) {
-        VocabChoice chunks[4]; // as above
+        VocabChoice chunks[4]; // on their way together; those after the last are the last once more
         [[unroll]] for (uint i = 0u; i < 4u; ++i) chunks[i] = partials[row * args.n_chunks + min(c + i * LANES, args.n_chunks - 1u)];
         [[unroll]] for (uint i = 0u; i < 4u; ++i) {
             take_better(best, best_id, chunks[i].best, chunks[i].best_id);

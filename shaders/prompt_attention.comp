@@ -78,7 +78,6 @@ void main() {
     uint split_begin = gl_WorkGroupID.x * args.split;
     uint own_queries = id / COLUMNS, column = id % COLUMNS;
     uint query = id % QUERIES, part = id / QUERIES; // in the softmax
-    vec4 brought[BROUGHT];                          // of a slab, all asked for before the first is written
 
     if (id < ROWS) slot_of[id] = row0 + id < args.n_rows && rows[row0 + id].live != 0u ? rows[row0 + id].slot : kNobody;
     for (uint i = id; i < QUERIES * HEAD_QUADS; i += THREADS) {
@@ -122,6 +121,7 @@ void main() {
             for (uint i = 0u; i < 4u * OWN_KEYS; ++i) score[i] = 0.0;
             // Slabs stay loops: written out, they are more code than an instruction cache holds.
             [[dont_unroll]] for (uint quad0 = 0u; quad0 < HEAD_QUADS; quad0 += K_QUADS) {
+                vec4 brought[BROUGHT]; // all asked for before the first is written
                 [[unroll]] for (uint i = 0u; i < BROUGHT; ++i)
                     brought[i] = load_quad(true, kv_head, tile, (THREADS * i + id) / K_QUADS, quad0 + id % K_QUADS);
                 [[unroll]] for (uint i = 0u; i < BROUGHT; ++i) {
@@ -188,6 +188,7 @@ void main() {
                 }
             bool all_see_all = int(tile + KEYS) <= nearest + 1 && tile + KEYS <= key_end;
             [[dont_unroll]] for (uint key0 = 0u; key0 < KEYS; key0 += V_KEYS) {
+                vec4 brought[BROUGHT]; // as of K
                 [[unroll]] for (uint i = 0u; i < BROUGHT; ++i)
                     brought[i] = load_quad(false, kv_head, tile, key0 + (THREADS * i + id) / HEAD_QUADS, (THREADS * i + id) % HEAD_QUADS);
                 [[unroll]] for (uint i = 0u; i < BROUGHT; ++i) slab[THREADS * i + id] = brought[i];

@@ -59,7 +59,8 @@ void main() {
     uint shift = 24u - 8u * args.level;
     uint first = scratch_of(row);
     uint chunk_largest = scratch[first + gl_WorkGroupID.x];
-    uint known_digits = scratch[step_of(row, args.search, max(args.level, 2u) - 1u) + 1u]; // by the level before; nothing before level 2
+    uint known_digits = 0u; // by the level before; the first two know none
+    if (args.level > 1u) known_digits = scratch[step_of(row, args.search, args.level - 1u) + 1u];
     if (lane == 0u) largest = n_better = 0u;
     barrier();
     uint mine = 0u, better = 0u;
@@ -72,7 +73,7 @@ void main() {
     barrier();
     float row_largest = logit_of(largest);
     bool idle = chunk_largest == 0u || (t.by_k ? n_better >= t.top_k : mass_of(logit_of(chunk_largest), row_largest) == 0u);
-    if (args.level > 1u && chunk_largest >> (shift + 16u) < known_digits) idle = true;
+    if (chunk_largest >> shift >> 16u < known_digits) idle = true;
     if (idle && (gl_WorkGroupID.x != 0u || args.level == 0u)) return; // the first stores the step for all
 
     SelectStep s = enter_level(row, t);
