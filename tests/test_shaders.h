@@ -43,6 +43,14 @@ struct TableCuts {
     };
 };
 
+struct OrderProbe {
+    static constexpr std::string_view kShader = "order_probe";
+    using Args = NoArgs;
+    struct Bindings {
+        BufferView numbers, marks;
+    };
+};
+
 struct InPlace {
     static constexpr std::string_view kShader = "in_place";
     using Args = gpu::SwigluArgs;

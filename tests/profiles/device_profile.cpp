@@ -2,6 +2,7 @@
 #include "profiles/device_profile.h"
 
 #include "gpu_test.h"
+#include "order/reordered.h"
 #include "profiles/module_sizes.h"
 
 #include <cstdlib>
@@ -360,6 +361,7 @@ void keep_driver_loaded() {
 
 Result<std::unique_ptr<Device>> create_device(DeviceChoice choice, const Logger& log) {
     keep_driver_loaded();
+    if (process_is_reordered()) choice.hook = reordering(choice.hook);
     if (const DeviceProfile* profile = profile_of_process()) choice.hook = under(*profile, choice.hook);
     return Device::create(choice, log);
 }

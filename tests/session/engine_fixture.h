@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kept_devices.h"
+#include "order/reordered.h"
 #include "profiles/device_profile.h"
 #include "session/engine.h"
 
@@ -23,6 +24,7 @@ inline Logger warnings_to_stderr() {
 // On the device that tests run on.
 inline EngineDesc on_test_device(EngineDesc desc) {
     keep_driver_loaded();
+    if (process_is_reordered()) desc.device.hook = reordering(desc.device.hook);
     if (const DeviceProfile* profile = profile_of_process()) {
         desc.device.hook = under(*profile, desc.device.hook);
         desc.adjust_tuning = [then = desc.adjust_tuning](Tuning& tuning) {
