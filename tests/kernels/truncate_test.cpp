@@ -121,7 +121,7 @@ std::vector<Setting> settings_of(uint32_t vocab) {
     return {{.top_k = 1}, {.top_k = 5}, {.top_k = vocab - 1}, {.top_k = vocab}, {.top_k = vocab + 10}, {.top_k = 0xffffffffu}, {.top_p = 0}, {.top_p = 1e-6f},
             {.top_p = 0.5f}, {.top_p = 0.9f}, {.top_p = 0.99999994f}, {.min_p = 0.1f}, {.min_p = 1}, {.min_p = 1e-8f},
             {.top_k = 40, .top_p = 0.9f}, {.top_k = 3, .top_p = 0.6f, .min_p = 0.2f}, {.top_k = vocab - 1, .top_p = 0.95f, .min_p = 0.01f},
-            {.top_k = 40, .min_p = 0.05f}, {.top_k = 2, .top_p = 0}, {}, {.top_k = 1, .top_p = 0.1f, .min_p = 0.5f, .temperature = 0}};
+            {.top_k = 40, .min_p = 0.05f}, {.top_k = 2, .top_p = 0}, {.top_k = 2, .top_p = 0.99f}, {}, {.top_k = 1, .top_p = 0.1f, .min_p = 0.5f, .temperature = 0}};
 }
 
 class Truncate : public TruncateTest, public ::testing::WithParamInterface<Variant> {};
