@@ -115,33 +115,34 @@ TEST(TuningLimits, no_kernel_is_begun_after_the_time_is_up) {
 
 // What was chosen is compared once more, in what is left of the time; where nothing is left it is not used.
 TEST(TuningLimits, what_cannot_be_compared_again_in_time_is_not_used) {
-    constexpr double limit_ms = 5000;
-    Folder folder("again");
-    EngineDesc desc = as_gpu(folder.path.string(), TuningMode::automatic);
-    desc.device.hook = Pipelines::hook(0);
-    std::optional<Tuning> base;
-    bool has_clock = false, has_timed = false;
-    desc.adjust_kernels = [&](KernelLibrary& kernels) { // whatever else is tried is faster
-        if (!base) base = kernels.tuning();
-        has_clock = kernels.device().caps.timestamp_period_ns > 0;
-        if (Pipelines::has_destroyed && !has_timed) {
-            has_timed = true;
+    bool has_clock = true, has_chosen = false;
+    // Where other work leaves a start no time to choose anything, it gets more.
+    for (double limit_ms = 3000; limit_ms <= 100'000 && has_clock && !has_chosen; limit_ms *= 3) {
+        Folder folder("again");
+        EngineDesc desc = as_gpu(folder.path.string(), TuningMode::automatic);
+        desc.device.hook = Pipelines::hook(0);
+        std::optional<Tuning> base;
+        desc.adjust_kernels = [&](KernelLibrary& kernels) { // whatever else is tried is faster, from the first
+            if (!base) base = kernels.tuning();
+            has_clock = kernels.device().caps.timestamp_period_ns > 0;
+            empty_kernels(kernels);
+            if (kernels.tuning() == *base) slow_matvecs(kernels);
+            if (!Pipelines::has_destroyed || has_chosen) return;
+            has_chosen = true;
             Pipelines::wait_until_after(limit_ms);
-        }
-        if (kernels.tuning() == *base) empty_kernels(kernels, {"truncate", "attention"});
-        else empty_kernels(kernels);
-    };
-    desc.tuning_limits.once_ms = limit_ms;
-    Lines lines;
-    const DeviceTuning result = tuned(desc, lines);
-    EXPECT_EQ(has_timed, has_clock);
-    if (!has_timed) return;
-    Pipelines::expect_none_after(limit_ms);
-    EXPECT_FALSE(result.times.empty());
-    EXPECT_FALSE(result.is_timed);
-    EXPECT_EQ(result.tuning, *base);
-    EXPECT_EQ(result.rows, RowCounts::agree);
-    EXPECT_EQ(lines.text, "");
+        };
+        desc.tuning_limits.once_ms = limit_ms;
+        Lines lines;
+        const DeviceTuning result = tuned(desc, lines);
+        EXPECT_EQ(lines.text, "");
+        if (!has_chosen) continue;
+        Pipelines::expect_none_after(limit_ms);
+        EXPECT_FALSE(result.times.empty());
+        EXPECT_FALSE(result.is_timed);
+        EXPECT_EQ(result.tuning, *base);
+        EXPECT_EQ(result.rows, RowCounts::agree);
+    }
+    EXPECT_EQ(has_chosen, has_clock);
 }
 
 // Timing, which would go on for longer than it may, leaves time for that: what it found by then is used and kept.
