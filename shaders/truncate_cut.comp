@@ -59,9 +59,9 @@ uint id_of_equal(uint row, uint key, uint n) {
 // What top_k and top_p keep.
 Cut select_cut(uint row, bool by_mass) {
     uint search = by_mass ? kSearchTopP : kSearchTopK;
-    load_histogram(histogram_of(row, search, 3u), by_mass);
-    SelectStep s = next_digit(load_step(step_of(row, search, 3u)), by_mass);
-    if (s.found == 0u) return Cut(-kInfinity, 0xffffffffu);
+    SelectStep s = last_step(row, search, by_mass);
+    if (s.found == kNothing) return Cut(-kInfinity, 0xffffffffu);
+    if (s.found == kEnd) return Cut(logit_of(s.digits), 0xffffffffu);
     uint bin = s.digits & 255u;
     uint kept = kept_of_equals(s, by_mass, bin_count[bin], bin_mass(bin));
     return Cut(logit_of(s.digits), kept < bin_count[bin] ? id_of_equal(row, s.digits, kept) : 0xffffffffu);

@@ -1,5 +1,6 @@
 // One workgroup per (chunk, row): finds the digit of the level before from its histogram, then counts the chunk's tokens that
-// share the digits so far by this level's digit: in shared memory, and from there into the row's histogram.
+// share the digits so far by this level's digit: in shared memory, and from there into the row's histogram. The first chunk's
+// zeroes the next level's.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "shared/truncate_args.h"
@@ -14,18 +15,18 @@ layout(std430, binding = kTruncateRows) readonly buffer Rows { Row rows[]; };
 layout(std430, binding = kTruncateScratch) buffer Scratch { uint scratch[]; };
 #include "include/select.glsl"
 
-shared uint largest;  // key of the row
-shared uint n_better; // chunks with a larger key than this one
+shared uint largest; // key of the row
 
 // The mass that top_p shares out: of what top_k leaves, or of all.
 uvec2 mass_left(uint row, bool by_k) {
     if (by_k) {
-        load_histogram(histogram_of(row, kSearchTopK, 3u), true);
-        SelectStep last = next_digit(load_step(step_of(row, kSearchTopK, 3u)), false);
-        uint bin = last.digits & 255u;
-        uint kept = kept_of_equals(last, false, 0u, uvec2(0u));
-        uint each = div64(bin_mass(bin), max(bin_count[bin], 1u));
-        if (last.found != 0u) return add64(last.mass, mul32(kept, each));
+        SelectStep last = last_step(row, kSearchTopK, true);
+        if (last.found == kEnd) return last.mass;
+        if (last.found == kDigits) {
+            uint bin = last.digits & 255u;
+            uint each = div64(bin_mass(bin), max(bin_count[bin], 1u));
+            return add64(last.mass, mul32(kept_of_equals(last, false, 0u, uvec2(0u)), each));
+        }
     }
     load_histogram(histogram_of(row, 0u, 0u), true);
     return total_mass();
@@ -34,15 +35,16 @@ uvec2 mass_left(uint row, bool by_k) {
 // What is known when a level begins. For all invocations.
 SelectStep enter_level(uint row, Truncation t) {
     bool by_mass = args.search == kSearchTopP;
-    SelectStep s = SelectStep(1u, 0u, uvec2(0u), uvec2(t.top_k, 0u), uvec2(0u));
+    SelectStep s = SelectStep(kDigits, 0u, uvec2(0u), uvec2(t.top_k, 0u), uvec2(0u));
     if (args.level == 0u) return s;
     if (args.level > 1u) s = load_step(step_of(row, args.search, args.level - 1u));
     else if (by_mass) {
         s.target = share64(mass_left(row, t.by_k), t.top_p);
         if (s.target == uvec2(0u)) s.target.x = 1u; // never nothing
     }
+    if (s.found != kDigits) return s;
     load_histogram(histogram_of(row, args.search, args.level - 1u), t.by_p);
-    return next_digit(s, by_mass);
+    return next_digit(s, by_mass, 32u - 8u * args.level);
 }
 
 void main() {
@@ -53,36 +55,33 @@ void main() {
     bool wanted = args.level == 0u ? t.by_k || t.by_p : args.search == kSearchTopK ? t.by_k : t.by_p;
     if (!wanted) return;
 
-    // Chunks below the best top_k chunks hold none of the best top_k tokens; where only mass is sought, chunks without mass
-    // hold nothing.
     uint lane = gl_LocalInvocationIndex;
     uint shift = 24u - 8u * args.level;
     uint first = scratch_of(row);
     uint chunk_largest = scratch[first + gl_WorkGroupID.x];
     uint known_digits = 0u; // by the level before; the first two know none
     if (args.level > 1u) known_digits = scratch[step_of(row, args.search, args.level - 1u) + 1u];
-    if (lane == 0u) largest = n_better = 0u;
+    if (lane == 0u) largest = 0u;
     barrier();
-    uint mine = 0u, better = 0u;
-    for (uint c = lane; c < args.n_chunks; c += THREADS) {
-        mine = max(mine, scratch[first + c]);
-        better += scratch[first + c] > chunk_largest ? 1u : 0u;
-    }
+    uint mine = 0u;
+    for (uint c = lane; c < args.n_chunks; c += THREADS) mine = max(mine, scratch[first + c]);
     atomicMax(largest, mine);
-    atomicAdd(n_better, better);
     barrier();
     float row_largest = logit_of(largest);
-    bool idle = chunk_largest == 0u || (t.by_k ? n_better >= t.top_k : mass_of(logit_of(chunk_largest), row_largest) == 0u);
-    if (chunk_largest >> shift >> 16u < known_digits) idle = true;
+    bool idle = chunk_largest == 0u || chunk_largest >> shift >> 16u < known_digits; // no token shares the digits
     if (idle && (gl_WorkGroupID.x != 0u || args.level == 0u)) return; // the first stores the step for all
 
     SelectStep s = enter_level(row, t);
-    if (args.level > 0u && gl_WorkGroupID.x == 0u && lane == 0u) store_step(step_of(row, args.search, args.level), s);
-    if (idle || s.found == 0u || (args.level > 0u && chunk_largest >> (shift + 8u) < s.digits)) return;
+    if (args.level > 0u && gl_WorkGroupID.x == 0u) {
+        if (lane == 0u) store_step(step_of(row, args.search, args.level), s);
+        bool goes_on = s.found == kDigits && args.level + 1u < kSelectLevels;
+        if (goes_on) zero_histogram(histogram_of(row, args.search, args.level + 1u), t.by_p, lane, THREADS);
+    }
+    if (idle || s.found != kDigits || (args.level > 0u && chunk_largest >> (shift + 8u) < s.digits)) return;
     barrier();
     for (uint i = lane; i < kDigitBins; i += THREADS) bin_count[i] = bin_low[i] = bin_high[i] = 0u;
     barrier();
-    bool counts = t.by_k || args.level == kSelectLevels - 1u; // top_p alone counts only equals
+    bool counts = t.by_k || args.level > 0u; // so few that top_p alone can count them, too
     uint begin = gl_WorkGroupID.x * kVocabChunk;
     uint end = min(begin + kVocabChunk, args.vocab);
     uint base = (args.first_logits + row * args.logits_step) * args.vocab;

@@ -1,4 +1,4 @@
-// One workgroup per (chunk, row): the chunk's largest key, and zeros in the histograms that the row will use.
+// One workgroup per (chunk, row): the chunk's largest key, and zeros in the histograms of the first two levels.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "shared/truncate_args.h"
@@ -23,8 +23,10 @@ void main() {
     if (!t.by_k && !t.by_p && !t.by_min_p) return;
 
     uint lane = gl_LocalInvocationIndex;
-    uint n_words = t.by_p ? kHistograms * kHistogramWords : t.by_k ? kSelectLevels * kHistogramWords : 0u;
-    for (uint i = gl_WorkGroupID.x * THREADS + lane; i < n_words; i += args.n_chunks * THREADS) scratch[histogram_of(row, 0u, 0u) + i] = 0u;
+    uint first = gl_WorkGroupID.x * THREADS + lane, step = args.n_chunks * THREADS;
+    if (t.by_k || t.by_p) zero_histogram(histogram_of(row, 0u, 0u), t.by_p, first, step);
+    if (t.by_k) zero_histogram(histogram_of(row, kSearchTopK, 1u), t.by_p, first, step);
+    if (t.by_p) zero_histogram(histogram_of(row, kSearchTopP, 1u), t.by_p, first, step);
 
     uint begin = gl_WorkGroupID.x * kVocabChunk;
     uint end = min(begin + kVocabChunk, args.vocab);

@@ -10,6 +10,8 @@ const uint kGroups = 16u;   // bins are summed in groups first
 shared uint bin_count[kDigitBins], bin_low[kDigitBins], bin_high[kDigitBins];
 shared uint group_count[kGroups], group_low[kGroups], group_high[kGroups]; // mass as a 64-bit sum
 
+const uint kLeastKey = 0x00800000u; // of logits that can be drawn
+
 // Larger logits have larger keys, equal ones equal keys. 0: cannot be drawn (-inf, NaN).
 uint key_of(float logit) {
     uint bits = floatBitsToUint(logit);
@@ -27,13 +29,18 @@ uint mass_of(float logit, float largest) {
     return min(uint(exp(distance) * float(kOne) + 0.5), kOne);
 }
 
-// The digits found so far and what lies before them in the order. found 0: the row has less than the target.
+// What is found of the last token kept.
+const uint kNothing = 0u; // the row has less than the target
+const uint kDigits = 1u;  // of its key, so far
+const uint kEnd = 2u;     // all that share its digits are kept: no further digit is sought
+
+// The digits found so far and what lies before them in the order.
 struct SelectStep {
     uint found;
-    uint digits;
+    uint digits; // kEnd: the smallest key that has them
     uvec2 before; // tokens or mass
     uvec2 target; // the last token kept is the one with which `before` reaches it
-    uvec2 mass;   // before, also when tokens are sought
+    uvec2 mass;   // before, also when tokens are sought; kEnd: of all that are kept
 };
 
 // What a slot asks for; greedy slots ask for nothing.
@@ -76,6 +83,11 @@ SelectStep load_step(uint at) {
 uvec2 bin_mass(uint bin) { return add64(uvec2(bin_high[bin] << 16, bin_high[bin] >> 16), uvec2(bin_low[bin], 0u)); }
 uvec2 group_mass(uint group) { return uvec2(group_low[group], group_high[group]); }
 
+// By `step` invocations, of which this is number `first`; without masses where none are kept.
+void zero_histogram(uint at, bool masses, uint first, uint step) {
+    for (uint i = first; i < (masses ? kHistogramWords : kDigitBins); i += step) scratch[at + i] = 0u;
+}
+
 // A histogram into shared memory, and the sums of its groups. For all invocations; without masses where none are kept.
 void load_histogram(uint at, bool masses) {
     barrier(); // readers of the one before
@@ -110,8 +122,8 @@ uvec2 total_mass() {
     return total;
 }
 
-// Finds the next digit in the loaded histogram, from the largest bin down. Every invocation finds the same.
-SelectStep next_digit(SelectStep s, bool by_mass) {
+// Finds the next digit in the loaded histogram, from the largest bin down; `shift` bits lie below it. Every invocation finds the same.
+SelectStep next_digit(SelectStep s, bool by_mass, uint shift) {
     uint group = kGroups, bin = 0u;
     while (group > 0u) {
         uvec2 reached = add64(s.before, by_mass ? group_mass(group - 1u) : uvec2(group_count[group - 1u], 0u));
@@ -119,7 +131,10 @@ SelectStep next_digit(SelectStep s, bool by_mass) {
         s.before = reached;
         s.mass = add64(s.mass, group_mass(--group));
     }
-    if (group == 0u) s.found = 0u;
+    if (group == 0u) {
+        s.found = kNothing;
+        return s;
+    }
     for (bin = group * (kDigitBins / kGroups); bin > 0u;) {
         uvec2 reached = add64(s.before, by_mass ? bin_mass(bin - 1u) : uvec2(bin_count[bin - 1u], 0u));
         if (!less64(reached, s.target)) break;
@@ -127,7 +142,20 @@ SelectStep next_digit(SelectStep s, bool by_mass) {
         s.mass = add64(s.mass, bin_mass(--bin));
     }
     s.digits = s.digits << 8 | (bin - 1u) & 255u;
+    uint count = bin_count[bin - 1u];
+    if (by_mass ? count != 1u : s.before.x + count != s.target.x) return s;
+    s.found = kEnd;
+    s.digits = max(s.digits << shift, kLeastKey);
+    s.mass = add64(s.mass, bin_mass(bin - 1u));
     return s;
+}
+
+// Where a search ends. For all invocations; where it is kDigits, the last histogram is loaded.
+SelectStep last_step(uint row, uint search, bool masses) {
+    SelectStep s = load_step(step_of(row, search, 3u));
+    if (s.found != kDigits) return s;
+    load_histogram(histogram_of(row, search, 3u), masses);
+    return next_digit(s, search == kSearchTopP, 0u);
 }
 
 // All digits are found: how many of the equal logits at the end are kept, from the lowest id on. `count` there are.

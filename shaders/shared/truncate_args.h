@@ -1,9 +1,10 @@
 // Truncation: top_k, then top_p over what that left, and min_p, become one Cut per row; logits stay as they are. A radix
 // select over (logit descending, id ascending): keys of 32 bits, a digit of 8 bits per level.
 //
-//   truncate_prepare   (chunk, row)  the chunk's largest key; zeroes the row's histograms
+//   truncate_prepare   (chunk, row)  the chunk's largest key; zeroes the row's first histograms
 //   truncate_level     (chunk, row)  counts the chunk's tokens by the level's digit, those that share the digits found so far
 //                                    level 0 serves both searches; then levels 1 to 3 of top_k, then those of top_p
+//                                    a search is over, and its levels do nothing, once all that share the digits are kept
 //   truncate_cut       (row)         last digit, ties by id, min_p
 //
 // Masses are softmax numerators at temperature 1 in fixed point: sums do not depend on their order.
