@@ -176,6 +176,21 @@ TEST_F(TruncateBits, share_out_equal_logits_exactly) {
     }
 }
 
+// All that can be drawn are kept, and the lowest of them share the lowest digit, with which the search ends.
+TEST_F(TruncateBits, keep_the_lowest_logits) {
+    for (const std::vector<float>& row : {std::vector<float>{1, -3e38f, 2, -INFINITY, 0}, {-INFINITY, -3.4028235e38f, -INFINITY, -2e38f, NAN}}) {
+        const auto n_drawable = static_cast<uint32_t>(std::count_if(row.begin(), row.end(), [](float z) { return std::isfinite(z); }));
+        Rows in = {.vocab = 5, .logits = {}, .settings = {}, .state = {}, .round_slots = {}};
+        for (uint32_t top_k = 1; top_k <= 4; ++top_k)
+            for (float top_p : {1.0f, 0.99f, 0.1f}) in.add(row, {.top_k = top_k, .top_p = top_p});
+        const std::vector<gpu::Cut> found = cuts(kernels(), in);
+        for (size_t r = 0; r < found.size(); ++r) {
+            SCOPED_TRACE("top_k " + std::to_string(in.settings[r].top_k) + " of " + std::to_string(n_drawable) + ", top_p " + std::to_string(in.settings[r].top_p));
+            expect_cut(found[r], in.row(r), in.settings[r]);
+        }
+    }
+}
+
 TEST_F(TruncateBits, do_not_depend_on_company_stages_or_threads) {
     constexpr uint32_t kVocab = 3001;
     Rows in = {.vocab = kVocab, .logits = {}, .settings = {}, .state = {}, .round_slots = {}};
