@@ -69,12 +69,16 @@ MatvecVariant matvec_variant(const Recorder& to, const Tensor& weight, uint32_t 
     const Tuning& tuning = to.tuning();
     const bool quant = is_quantized(weight.dtype);
     // Where registers hold fewer outputs of so many rows than a team must have, rows go in smaller tiles.
-    const uint32_t tile = matvec_tile_rows(tuning, weight.dtype, tuning.wide ? n_rows : std::min(n_rows, tuning.matvec_sums / least_outs));
-    const uint32_t wanted = wanted_outs(tuning, weight, tile);
-    const uint32_t outs = tuning.wide ? wide_outs(quant) : std::min(wanted, std::max(std::bit_floor(tuning.matvec_sums / tile), least_outs));
-    const uint32_t lanes = tuning.lanes, teams = tuning.matvec_teams;
+    uint32_t tile = matvec_tile_rows(tuning, weight.dtype, tuning.wide ? n_rows : std::min(n_rows, tuning.matvec_sums / least_outs));
+    const auto outs_of = [&](uint32_t rows) {
+        return tuning.wide ? wide_outs(quant) : std::min(wanted_outs(tuning, weight, rows), std::max(std::bit_floor(tuning.matvec_sums / rows), least_outs));
+    };
+    const bool int8 = to.int8_x && tuning.int8_drafts && quant && !tuning.wide && tuning.subgroup;
+    // So do rows that shared memory cannot hold rounded: whether a row is rounded must not depend on its company. One row always fits.
+    while (int8 && tile > tuning.matvec_quant_rows.front() && int8_bytes(tuning, tile, outs_of(tile), 1) > kInt8Bytes)
+        tile = *std::prev(std::ranges::lower_bound(tuning.matvec_quant_rows, tile));
+    const uint32_t outs = outs_of(tile), lanes = tuning.lanes, teams = tuning.matvec_teams;
     KernelId id = {.variant = quant ? ".quant" : "", .has_subgroup_variant = true};
-    const bool int8 = to.int8_x && tuning.int8_drafts && quant && !tuning.wide && tuning.subgroup && int8_bytes(tuning, tile, outs, 1) <= kInt8Bytes;
     if (int8) id.variant += ".int8";
     const uint32_t most_bytes = int8 ? kInt8Bytes : tuning.matvec_staged_bytes;
     const auto bytes = [&](uint32_t steps) { return int8 ? int8_bytes(tuning, tile, outs, steps) : shared_bytes(tuning, tile, outs, normed, steps); };
