@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A section of CENSUS.md: a row for every device that this system's Mesa can be made to believe in, and every workload.
-#   census.sh BUILD [SHIMS]           SHIMS: a folder with lib{intel,nouveau}_noop_drm_shim.so (shims.sh makes them)
+#   census.sh BUILD [SHIMS]           SHIMS: a folder with lib{intel,nouveau}_noop_drm_shim.so (tests/mesa/shims.sh makes them)
 #   census.sh --check BUILD [SHIMS]   fails, and prints them, where rows of this Mesa are not those of CENSUS.md, times aside. Exit code 77:
 #                                     it has none of this Mesa, or this system has no such driver
 set -u
