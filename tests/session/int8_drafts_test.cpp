@@ -66,6 +66,28 @@ TEST(Int8Drafts, texts_of_a_pair_are_plain) {
     }
 }
 
+// By rejection a seed's text follows from its drafts, so they must be the same in any company: here of eight, whose rounded x shared
+// memory cannot hold at once.
+TEST(Int8Drafts, texts_by_rejection_are_the_same_in_company) {
+    EngineDesc desc = rounding(with_copy(SelfDraft::q4_0, 8));
+    desc.adjust_tuning = [then = desc.adjust_tuning](Tuning& tuning) {
+        then(tuning);
+        tuning.matvec_teams = 512 / tuning.lanes;
+        tuning.matvec_many_outs = 8;
+    };
+    auto engine = make_engine(desc);
+    ASSERT_TRUE(engine);
+    std::vector<Job> jobs = jobs_of(8, 4, 1);
+    for (Job& job : jobs) job.acceptance = AcceptanceRule::rejection;
+    const auto in_company = run_jobs(*engine, jobs);
+    uint64_t accepted = 0;
+    for (size_t i = 0; i < jobs.size(); ++i) {
+        EXPECT_EQ(run_job(*engine, jobs[i]).tokens, in_company[i].tokens) << "job " << i;
+        accepted += in_company[i].stats.draft_n_accepted;
+    }
+    EXPECT_GT(accepted, 100u);
+}
+
 // A copy in equal blocks says what the target says: its x is not rounded.
 TEST(Int8Drafts, equal_weights_are_always_accepted) {
     EngineDesc desc = with_copy(SelfDraft::as_is, 2);
