@@ -72,8 +72,9 @@ TEST(Int8Drafts, texts_by_rejection_are_the_same_in_company) {
     EngineDesc desc = rounding(with_copy(SelfDraft::q4_0, 8));
     desc.adjust_tuning = [then = desc.adjust_tuning](Tuning& tuning) {
         then(tuning);
-        tuning.matvec_teams = 512 / tuning.lanes;
-        tuning.matvec_many_outs = 8;
+        tuning.matvec_teams = 256 / tuning.lanes;
+        tuning.matvec_many_outs = 16;
+        tuning.matvec_sums = 8 * 16;
     };
     auto engine = make_engine(desc);
     ASSERT_TRUE(engine);
