@@ -74,7 +74,8 @@ MatvecVariant matvec_variant(const Recorder& to, const Tensor& weight, uint32_t 
         return tuning.wide ? wide_outs(quant) : std::min(wanted_outs(tuning, weight, rows), std::max(std::bit_floor(tuning.matvec_sums / rows), least_outs));
     };
     const bool int8 = to.int8_x && tuning.int8_drafts && quant && !tuning.wide && tuning.subgroup;
-    // So do rows that shared memory cannot hold rounded: whether a row is rounded must not depend on its company. One row always fits.
+    // And where shared memory does not hold so many rounded rows, since whether a row is rounded must not depend on its company. One row
+    // always fits.
     while (int8 && tile > tuning.matvec_quant_rows.front() && int8_bytes(tuning, tile, outs_of(tile), 1) > kInt8Bytes)
         tile = *std::prev(std::ranges::lower_bound(tuning.matvec_quant_rows, tile));
     const uint32_t outs = outs_of(tile), lanes = tuning.lanes, teams = tuning.matvec_teams;

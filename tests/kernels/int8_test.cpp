@@ -105,7 +105,7 @@ TEST_F(Int8, rows_have_the_same_bits_in_any_company_and_in_any_size) {
             Tuning tuning = kernels(Variant::int8).tuning();
             tuning.matvec_outs = tuning.matvec_many_outs = size.outs;
             tuning.matvec_ahead = tuning.matvec_many_ahead = size.ahead;
-            tuning.matvec_sums = 8 * 16;
+            tuning.matvec_sums = 8 * 16; // 8 rows with as many outputs as the last size has
             tuning.matvec_teams = size.teams;
             auto library = KernelLibrary::create(device(), tuning, "");
             ASSERT_TRUE(library.ok());

@@ -9,8 +9,7 @@ keep_in "${1:?usage: wide_lavapipe.sh FOLDER}" '*.json'
 compgen -c llvm-config > /dev/null || no "llvm-dev is missing"
 get_source
 # Mesa's limit, which its arrays of 64 elements do not need.
-limit='MIN2(lp_native_vector_width / 32, 16)'
-grep -rlF "$limit" source/mesa/src/gallium --include=*.c | xargs -r sed -i "s|${limit//\//\\/}|MIN2(lp_native_vector_width / 32, 64)|"
+find source/mesa/src/gallium -name '*.c' -exec sed -i 's|MIN2(lp_native_vector_width / 32, 16)|MIN2(lp_native_vector_width / 32, 64)|' {} +
 grep -qF 'MIN2(lp_native_vector_width / 32, 64)' source/mesa/src/gallium/drivers/llvmpipe/lp_state_cs.c || no "this Mesa limits its vectors in another way"
 gallium=llvmpipe # swrast before 24.2
 grep -q "'llvmpipe'" source/mesa/meson_options.txt source/mesa/meson.options 2> /dev/null || gallium=swrast

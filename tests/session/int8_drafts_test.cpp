@@ -74,7 +74,7 @@ TEST(Int8Drafts, texts_by_rejection_are_the_same_in_company) {
         then(tuning);
         tuning.matvec_teams = 256 / tuning.lanes;
         tuning.matvec_many_outs = 16;
-        tuning.matvec_sums = 8 * 16;
+        tuning.matvec_sums = 8 * 16; // 8 rows with 16 outputs
     };
     auto engine = make_engine(desc);
     ASSERT_TRUE(engine);
