@@ -25,6 +25,7 @@ layout(constant_id = 6) const uint TEAMS = 1;
 layout(constant_id = 2) const uint GROUP = 2; // query heads per KV head
 layout(constant_id = 3) const uint CACHE_TYPE = 0;
 layout(constant_id = 4) const uint COMBINES = 0;
+#define AT_ONCE 2
 #include "include/reduce.glsl"
 #include "include/wide.glsl"
 #include "include/q8_scale.glsl"
@@ -41,23 +42,22 @@ layout(std430, binding = kAttentionDone) coherent buffer Done { uint done[]; };
 
 const uint TILE = 8u; // keys
 const float kLowest = -3.402823466e38;
+const uint SHARE = LANES / TILE; // lanes that hold the same key's
 #include "include/cached_pairs.glsl"
+#include "include/tile_keys.glsl"
 #include "include/attention_parts.glsl"
 
 // A lane's parts of 8 sums become one sum: of key lane / SHARE of the tile. While lanes hold several, each half of them keeps
 // half, so that an exchange serves two sums; the additions are those of lane_sum.
-const uint SHARE = LANES / TILE; // lanes that hold the same key's
 float tile_sums(in float parts[TILE]) {
     uint lane = lane_index();
+#define KEPT_PART(i) (upper ? parts[(i) + n_kept] : parts[i])
+#define GIVEN_PART(i) (upper ? parts[i] : parts[(i) + n_kept])
 #define TILE_LEVEL(level)                                                                                              \
     {                                                                                                                  \
+        const int n_kept = int(TILE >> (level + 1u));                                                                  \
         bool upper = (lane & (LANES >> (level + 1u))) != 0u;                                                           \
-        [[unroll]] for (uint i = 0u; i < (TILE >> (level + 1u)); ++i) {                                                \
-            float kept = upper ? parts[i + (TILE >> (level + 1u))] : parts[i];                                         \
-            float given = upper ? parts[i] : parts[i + (TILE >> (level + 1u))];                                        \
-            precise float sum = kept + lane_exchange(given, LANES >> (level + 1u));                                    \
-            parts[i] = sum;                                                                                            \
-        }                                                                                                              \
+        SUM_EACH(n_kept, parts, KEPT_PART, GIVEN_PART, LANES >> (level + 1u))                                          \
     }
     TILE_LEVEL(0u)
     TILE_LEVEL(1u)
@@ -76,9 +76,9 @@ bool in_chain(uint r) { return rows[r].kv_index == rows[r].position; }
 #define FOR_TILE(KEY) KEY(0u) KEY(1u) KEY(2u) KEY(3u) KEY(4u) KEY(5u) KEY(6u) KEY(7u)
 #define LOAD_K(t)                                                                                                      \
     {                                                                                                                  \
-        uint element = lane_broadcast(own_k, t * SHARE);                                                               \
+        uint element = OF_KEY(own_k, kToldK, t);                                                                       \
         if (CACHE_TYPE == kCacheQ8) {                                                                                  \
-            BROADCAST_SCALE(k_scale, t * SHARE, scale)                                                                 \
+            SCALE_OF_KEY(k_scale, kToldKScale, t, scale)                                                               \
             LOAD_CODES(k, element, scale, k, K_OF(t))                                                                  \
         } else {                                                                                                       \
             LOAD_PAIRS(k, element, k, K_OF(t))                                                                         \
@@ -86,9 +86,9 @@ bool in_chain(uint r) { return rows[r].kv_index == rows[r].position; }
     }
 #define LOAD_V(t)                                                                                                      \
     {                                                                                                                  \
-        uint element = lane_broadcast(own_v, t * SHARE);                                                               \
+        uint element = OF_KEY(own_v, kToldV, t);                                                                       \
         if (CACHE_TYPE == kCacheQ8) {                                                                                  \
-            BROADCAST_SCALE(v_scale, t * SHARE, scale)                                                                 \
+            SCALE_OF_KEY(v_scale, kToldVScale, t, scale)                                                               \
             LOAD_CODES(v, element, scale, v, V_OF(t))                                                                  \
         } else {                                                                                                       \
             LOAD_PAIRS(v, element, v, V_OF(t))                                                                         \
@@ -121,7 +121,7 @@ const bool EARLY_K = PAIRS <= 2u, EARLY_V = EARLY_K;
     {                                                                                                                  \
         if (!EARLY_V) LOAD_V(t)                                                                                        \
         [[unroll]] for (uint h = 0u; h < QUERIES; ++h) {                                                               \
-            float weight = lane_broadcast(p[h], t * SHARE);                                                            \
+            float weight = WEIGHT_OF_KEY(p, h, t);                                                                     \
             bool weighs = tile + t < keys_end[h]; /* masked keys are never weighed: their V may be anything */         \
             [[unroll]] for (uint i = 0u; i < PAIRS; ++i) {                                                             \
                 precise vec2 sum = fma(vec2(weight), v[V_OF(t) + i], out_acc[h * PAIRS + i]);                          \
@@ -202,6 +202,7 @@ void attend(uint row0, uint first, uint end) {
                 v_scale[b] = half_value(both >> 16);
             }
         }
+        TELL_KEYS(own_k, own_v, k_scale, v_scale)
 
         vec2 k[(EARLY_K ? TILE : 1u) * PAIRS], v[(EARLY_V ? TILE : 1u) * PAIRS];
         float late_parts[EARLY_K ? 1u : QUERIES * TILE];
@@ -234,6 +235,7 @@ void attend(uint row0, uint first, uint end) {
             running_max[h] = new_max;
             [[unroll]] for (uint i = 0u; i < PAIRS; ++i) out_acc[h * PAIRS + i] *= keep;
         }
+        TELL_WEIGHTS(p)
         FOR_TILE(WEIGH_V)
     }
 

@@ -55,15 +55,13 @@ void write_pair(uint r, uint head, bool whole, uint pair, vec2 weighed, float la
 uint count_done(uint counter) {
     uint n_done = 0u;
     if (gl_LocalInvocationIndex == 0u) n_done = atomicAdd(done[counter], 1u) + 1u;
-    if (TEAMS == 1u) {
-        n_done = lane_broadcast(n_done, 0u);
-    } else {
-        barrier();
-        if (gl_LocalInvocationIndex == 0u) n_done_here = n_done;
-        barrier();
-        n_done = n_done_here;
-    }
-    return n_done;
+#ifdef SUBGROUP
+    if (TEAMS == 1u) return lane_broadcast(n_done, 0u);
+#endif
+    barrier();
+    if (gl_LocalInvocationIndex == 0u) n_done_here = n_done;
+    barrier();
+    return n_done_here;
 }
 
 // Of the splits of row r; by all invocations, in every workgroup that has written one of them.

@@ -10,13 +10,6 @@ vec2 code_pair(uint word, uint upper) {
     int bits = int(word >> 16u * upper);
     return vec2(bitfieldExtract(bits, 0, 8), bitfieldExtract(bits, 8, 8));
 }
-// The scale of the block that the lane's pairs lie in, of the key that lane t loaded.
-#define BROADCAST_SCALE(scales, t, scale)                                                                              \
-    float scale = lane_broadcast(scales[0], t);                                                                        \
-    [[unroll]] for (uint b = 1u; b < BLOCKS; ++b) {                                                                    \
-        float other = lane_broadcast(scales[b], t);                                                                    \
-        if (b == first_pair / (kCacheBlock / 2u)) scale = other;                                                       \
-    }
 
 // LOAD_…: the pairs that `lane` owns of the head that begins at `element` of a cache, k or v.
 #ifdef WIDE
