@@ -1,7 +1,8 @@
 // What a lane knows of its key of a tile, told to the lanes of its team: where the key's K and V begin, their scales, and what each
-// query weighs it with. By shuffles a lane is asked when something is needed; through shared memory all is told with one barrier,
-// where asking would take one for each key and value. Include after reduce.glsl and cached_pairs.glsl; TILE, SHARE, QUERIES as in
-// attention.comp. Key t of the tile is that of lane t * SHARE.
+// query weighs it with. Key t of the tile is that of lane t * SHARE. By shuffles a lane is asked when something is needed; through
+// shared memory keys are told with one barrier and weights with another, where asking would take one for each key and value. Include
+// after reduce.glsl and cached_pairs.glsl. TILE, SHARE, QUERIES, and where the macros are used lane, own_key and first_pair, as in
+// attention.comp.
 
 #ifdef SUBGROUP
 #define TELL_KEYS(k, v, k_scales, v_scales)
@@ -18,10 +19,10 @@
 #else
 const uint kToldK = 0u, kToldV = 1u, kToldKScale = 2u, kToldVScale = 2u + BLOCKS, kTold = 2u + 2u * BLOCKS;
 // Keys take turns with two halves: V's are read after the weights were told, and no barrier lies before the next tile's are written.
-// Weights need one: the next tile's keys are told between.
-shared uint told_keys[2u * kTold * TEAMS * TILE];   // (half, what, team, key)
+// Weights need one half: the next tile's keys are told between.
+shared uint told_keys[2u * kTold * TEAMS * TILE];  // (half, what, team, key)
 shared float told_weights[QUERIES * TEAMS * TILE]; // (query, team, key)
-uint told_half = 0u;                               // 0 or 1
+uint told_half = 0u; // 0 or 1
 
 uint told_at(uint what, uint t) { return ((told_half * kTold + what) * TEAMS + team_index()) * TILE + t; }
 #define TELL_KEYS(k, v, k_scales, v_scales)                                                                            \
