@@ -32,6 +32,7 @@ struct OpenedFile {
 
 // Opens a regular file; a folder or a device counts as not found.
 Result<OpenedFile> open_regular(const std::string& path) {
+    if (path.find('\0') != std::string::npos) return Status(Code::not_found, path + ": a path holds no zero byte");
     const HANDLE handle = CreateFileW(wide(path).c_str(), GENERIC_READ, FILE_SHARE_READ, nullptr, OPEN_EXISTING,
                                       FILE_ATTRIBUTE_NORMAL, nullptr);
     if (handle == INVALID_HANDLE_VALUE) {

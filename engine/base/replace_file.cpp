@@ -2,16 +2,13 @@
 #include "base/replace_file.h"
 
 #include "base/platform.h"
+#include "base/system_path.h"
 
 #include <fstream>
 
 namespace auspex {
 
 namespace fs = std::filesystem;
-
-std::filesystem::path system_path(const std::string& utf8) {
-    return fs::path(std::u8string(utf8.begin(), utf8.end()));
-}
 
 Result<fs::path> file_behind(const std::string& path) {
     constexpr int max_links = 40; // as Linux

@@ -9,9 +9,6 @@
 
 namespace auspex {
 
-// A path as the system wants it, from UTF-8.
-std::filesystem::path system_path(const std::string& utf8);
-
 // What is to be replaced when `path` is written: where its links lead in the end, whether there is a file yet or not. io:
 // something else is there (a folder, a device, a pipe), which a rename would take away from everybody.
 Result<std::filesystem::path> file_behind(const std::string& path);

@@ -3,6 +3,7 @@
 #include "cli/common/engine/answering.h"
 #include "cli/common/engine/llvmpipe_threads.h"
 #include "cli/common/input/sampling.h"
+#include "cli/common/input/text_file.h"
 #include "cli/common/input/values.h"
 #include "cli/common/output/standard_output.h"
 #include "cli/serve/options.h"
@@ -12,7 +13,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
+#include <sstream>
 
 namespace auspex::cli {
 
@@ -95,8 +96,8 @@ class EngineBackend : public server::Backend {
 };
 
 std::vector<std::string> read_keys(const std::string& path) {
-    std::ifstream file(path);
-    if (!file) throw Failure(kExitFile, "--api-key-file " + path + ": cannot be read");
+    constexpr size_t most_bytes = size_t{1} << 20;
+    std::istringstream file(read_file("--api-key-file", path, most_bytes));
     std::vector<std::string> keys;
     for (std::string line; std::getline(file, line);) {
         line.erase(line.find_last_not_of(" \t\r") + 1);

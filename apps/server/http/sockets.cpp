@@ -31,11 +31,11 @@ std::string bracketed(const std::string& host) {
     return host.find(':') == std::string::npos ? host : "[" + host + "]";
 }
 
+#if !defined(BOOST_ASIO_WINDOWS)
 void check(const ErrorCode& code) {
     if (code) throw boost::system::system_error(code);
 }
 
-#if !defined(BOOST_ASIO_WINDOWS)
 // A socket that nobody listens on, left by a server that could not remove it.
 bool is_stale(asio::io_context& io, const std::string& path) {
     struct stat file {};

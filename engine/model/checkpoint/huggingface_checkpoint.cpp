@@ -2,6 +2,7 @@
 // names them. Files are mapped and read in place; what a safetensors header may claim is safetensors.cpp's business.
 #include "base/catching.h"
 #include "base/platform.h"
+#include "base/system_path.h"
 #include "formats/gguf.h"
 #include "formats/json.h"
 #include "model/checkpoint/mapped_checkpoint.h"
@@ -26,9 +27,9 @@ std::string other_weights(const std::string& folder) {
     constexpr int max_looked_at = 4096;
     std::string best;
     std::error_code error;
-    fs::directory_iterator it(folder, error), end;
+    fs::directory_iterator it(system_path(folder), error), end;
     for (int i = 0; !error && it != end && i < max_looked_at; ++i, it.increment(error)) {
-        const std::string name = it->path().filename().string();
+        const std::string name = utf8_of(it->path().filename());
         const bool gguf = is_gguf_path(name), best_is_gguf = is_gguf_path(best);
         const bool pickle = name.ends_with(".pth") || (name.starts_with("pytorch_model") && name.ends_with(".bin"));
         if ((gguf && (!best_is_gguf || name < best)) || (pickle && (best.empty() || (!best_is_gguf && name < best))))
@@ -41,7 +42,7 @@ std::string other_weights(const std::string& folder) {
 Status check_folder(const std::string& folder) {
     const std::string weights = folder + "/" + std::string(kWeightsName);
     std::error_code error;
-    if (!fs::is_directory(folder, error)) {
+    if (!fs::is_directory(system_path(folder), error)) {
         if (is_gguf_path(folder) && path_exists(folder))
             return {Code::unsupported, folder + ": found a GGUF file, expected a Hugging Face folder"};
         return {Code::not_found, folder + ": found no such folder, expected one with config.json and " +

@@ -1,6 +1,7 @@
 // Which reader a path is for, and what to say when there is none. Reading is theirs.
 #include "base/catching.h"
 #include "base/platform.h"
+#include "base/system_path.h"
 #include "formats/gguf.h"
 #include "model/checkpoint/checkpoint.h"
 
@@ -15,7 +16,7 @@ bool ends_with_any(const std::string& path, std::initializer_list<std::string_vi
 }
 
 std::string folder_of(const std::string& path) {
-    const std::string folder = std::filesystem::path(path).parent_path().string();
+    const std::string folder = utf8_of(system_path(path).parent_path());
     return folder.empty() ? "." : folder;
 }
 
@@ -41,7 +42,7 @@ Result<std::unique_ptr<Checkpoint>> open_file(const std::string& path) {
 Result<std::unique_ptr<Checkpoint>> open_checkpoint(const std::string& path) {
     return catching(path, "to open it", [&]() -> Result<std::unique_ptr<Checkpoint>> {
         std::error_code error;
-        if (std::filesystem::is_directory(path, error)) return open_huggingface_checkpoint(path);
+        if (std::filesystem::is_directory(system_path(path), error)) return open_huggingface_checkpoint(path);
         if (!path_exists(path))
             return no_such_model(path);
         return open_file(path);

@@ -1,13 +1,15 @@
 // The chart: axes with ticks, a line of measurements and a dashed one of predictions for each series, a legend.
 #include "cli/bench/output/plot.h"
 
+#include "cli/common/system/append_file.h"
+#include "cli/common/system/terminal.h"
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 
 namespace auspex::cli {
 
@@ -132,7 +134,8 @@ std::string draw_legend(const std::vector<Line>& lines) {
 } // namespace
 
 void check_plot(const std::string& path) {
-    if (!std::ofstream(path, std::ios::binary | std::ios::app))
+    AppendFile file; // takes nothing away
+    if (file.open(path) == AppendFile::Opened::no)
         throw Failure(kExitFile, "--plot " + path + ": " + std::strerror(errno));
 }
 
@@ -153,10 +156,10 @@ void write_plot(const std::string& path, const std::vector<PlotSeries>& series) 
            text_at(kWidth - kRight - 6, axes.y(1.0) - 5, "end", "plain decoding") + "</g>\n";
     svg += draw_legend(lines) + "</svg>\n";
 
-    std::ofstream file(path, std::ios::binary | std::ios::trunc);
-    file << svg;
-    file.close();
-    if (!file) throw Failure(kExitFile, "--plot " + path + ": " + std::strerror(errno));
+    std::FILE* file = open_to_write(path);
+    const bool is_written = file != nullptr && std::fwrite(svg.data(), 1, svg.size(), file) == svg.size();
+    if ((file != nullptr && std::fclose(file) != 0) || !is_written)
+        throw Failure(kExitFile, "--plot " + path + ": " + std::strerror(errno));
 }
 
 } // namespace auspex::cli

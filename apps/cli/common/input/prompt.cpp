@@ -1,13 +1,11 @@
 // Prompts in, and conversations' first turns.
 #include "cli/common/input/prompt.h"
 
+#include "cli/common/input/text_file.h"
 #include "cli/common/system/terminal.h"
 
 #include <array>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <memory>
 #include <optional>
 
 namespace auspex::cli {
@@ -16,26 +14,11 @@ namespace {
 
 constexpr size_t kMaxPromptBytes = size_t{16} << 20;
 
-// name: as in an error line. One line end at the end is the editor's, not the prompt's.
-std::string read_prompt_stream(std::FILE* file, const std::string& name) {
-    std::string text;
-    char buffer[65536];
-    while (const size_t n_bytes = std::fread(buffer, 1, sizeof buffer, file)) {
-        text.append(buffer, n_bytes);
-        if (text.size() > kMaxPromptBytes)
-            throw Failure(kExitFile, name + ": expected a prompt of at most " + format_bytes(kMaxPromptBytes));
-    }
-    if (std::ferror(file) != 0) throw Failure(kExitFile, name + ": " + std::strerror(errno));
+// One line end at the end is the editor's, not the prompt's.
+std::string without_line_end(std::string text) {
     if (text.ends_with('\n')) text.pop_back();
     if (text.ends_with('\r')) text.pop_back();
     return text;
-}
-
-std::string read_prompt_file(const std::string& path) {
-    if (is_folder(path)) throw Failure(kExitFile, "-f " + path + ": expected a file, found a folder");
-    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(open_to_read(path), std::fclose);
-    if (!file) throw Failure(kExitFile, "-f " + path + ": " + std::strerror(errno));
-    return read_prompt_stream(file.get(), "-f " + path);
 }
 
 // encoder: a Client or a Tokenizer.
@@ -63,8 +46,9 @@ std::vector<uint32_t> encode_turn_by(Encoder& encoder, const ChatFormat& format,
 
 PromptText read_prompt(const PromptOptions& options) {
     if (options.text) return {*options.text, "-p"};
-    if (options.file && *options.file != "-") return {read_prompt_file(*options.file), "-f " + *options.file};
-    return {read_prompt_stream(stdin, "stdin"), "stdin"};
+    if (options.file && *options.file != "-")
+        return {without_line_end(read_file("-f", *options.file, kMaxPromptBytes)), "-f " + *options.file};
+    return {without_line_end(read_stream(stdin, "stdin", kMaxPromptBytes)), "stdin"};
 }
 
 void check_text(const PromptText& prompt) {
