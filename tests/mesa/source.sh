@@ -1,12 +1,7 @@
 # What scripts share that build a part of the Mesa whose mesa-vulkan-drivers are installed. To be sourced by bash; `made` says what is
 # made, in a sentence such as "no drm-shims were made".
-set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/../source_package.sh"
 PATH=/usr/bin:$PATH # the distribution's python3, which has mako, and no other
-
-no() { # WHY: ends the script. 77: it cannot be made here
-    echo "no $made were made: $1" >&2
-    exit 77
-}
 
 # Begins in the folder where they are kept, which is emptied unless they are of the version installed; then prints them and ends.
 keep_in() { # FOLDER FILES
@@ -26,18 +21,7 @@ get_source() {
     for tool in meson ninja cc c++ pkg-config flex bison dpkg-source; do command -v $tool > /dev/null || no "$tool is missing (tests/mesa/README.md has the packages)"; done
     python3 -c 'import mako, packaging, yaml' 2> /dev/null || no "python3-mako, python3-packaging or python3-yaml is missing"
     pkg-config --exists libdrm expat zlib || no "libdrm-dev, libexpat1-dev or zlib1g-dev is missing"
-    # The system's sources of packages, as sources of sources; apt's own lists stay as they are.
-    mkdir -p source/lists source/parts
-    for list in /etc/apt/sources.list /etc/apt/sources.list.d/*; do
-        [ ! -f "$list" ] || sed 's/^deb /deb-src /; s/^Types:.*/Types: deb-src/' "$list" > "source/parts/$(basename "$list")"
-    done
-    cd source
-    local apt=(apt-get -qq -o Dir::Etc::SourceList=/dev/null -o Dir::Etc::SourceParts="$PWD/parts" -o Dir::State::Lists="$PWD/lists" -o Dir::Cache="$PWD")
-    "${apt[@]}" update > log 2>&1 || true # a source of packages without sources matters only if it is Mesa's
-    "${apt[@]}" source --download-only "mesa=$version" > log 2>&1 || no "the source of Mesa $version cannot be had ($(grep -m 1 ^E: log))"
-    mkdir mesa
-    tar xf mesa_*.orig.tar.?z -C mesa --strip-components=1
-    cd ..
+    source_package mesa mesa-vulkan-drivers
 }
 
 build() { # TARGET OPTIONS…: what source/mesa makes of it is copied here
