@@ -114,6 +114,8 @@ void main() {
         ivec4 own_positions;
         for (uint i = 0u; i < 4u; ++i) own_positions[i] = position_of[4u * own_queries + i];
 
+        // A loop alone may run its first turn for no invocation, and then asks for buffers at null (llvmpipe of Mesa 25.2).
+        if (split_begin < key_end)
         for (uint tile = split_begin; tile < key_end; tile += KEYS) {
             if (id < KEYS) page_of[id] = pages[slot * args.pages_per_slot + (min(tile + id, key_end - 1u) >> args.page_bits)];
             barrier();
