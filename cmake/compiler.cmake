@@ -1,6 +1,6 @@
 # Compiler settings common to everything we build: warnings are errors where we develop, floating point is not contracted,
 # symbols hidden. What GCC's optimiser says of copies and bounds is off: in every version it misreads another use of std::string
-# or std::vector (GCC bugs 105329, 107852), so that code which compiles with one fails with the next.
+# or std::vector (GCC bugs 105329, 100366), so that code which compiles with one fails with the next.
 add_library(auspex_warnings INTERFACE)
 if(MSVC)
     target_compile_options(auspex_warnings INTERFACE /W4 $<$<BOOL:${AUSPEX_WARNINGS_ARE_ERRORS}>:/WX> /permissive- /utf-8 /fp:precise)

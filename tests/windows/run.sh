@@ -14,15 +14,15 @@ done
 mkdir -p "${2:?usage: run.sh BUILD FOLDER}"
 cd "$2"
 folder=$PWD
-for_windows=(-G Ninja -DCMAKE_SYSTEM_NAME=Windows -DCMAKE_SYSTEM_PROCESSOR=x86_64 -DCMAKE_BUILD_TYPE=Release
-    -DCMAKE_CXX_COMPILER=$tools-g++-posix
+for_windows=(-G Ninja -DCMAKE_SYSTEM_NAME=Windows -DCMAKE_SYSTEM_PROCESSOR=x86_64 -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER=$tools-g++-posix
     -DCMAKE_FIND_ROOT_PATH="$folder/root" -DCMAKE_FIND_ROOT_PATH_MODE_PROGRAM=NEVER -DCMAKE_FIND_ROOT_PATH_MODE_LIBRARY=ONLY
     -DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY -DCMAKE_FIND_ROOT_PATH_MODE_PACKAGE=ONLY
     -DCMAKE_EXE_LINKER_FLAGS=-static -DCMAKE_SHARED_LINKER_FLAGS=-static)
 
 library() { # NAME BINARY FILE OPTIONS…: FILE, made from the source of a package, becomes root/lib/FILE
     source_package "$1" "$2"
-    if ! { cmake -S "source/$1" -B "source/build-$1" "${for_windows[@]}" -DCMAKE_C_COMPILER=$tools-gcc-posix -DCMAKE_RC_COMPILER=$tools-windres "${@:4}" && cmake --build "source/build-$1"; } > source/log 2>&1; then
+    if ! { cmake -S "source/$1" -B "source/build-$1" "${for_windows[@]}" -DCMAKE_C_COMPILER=$tools-gcc-posix -DCMAKE_RC_COMPILER=$tools-windres "${@:4}" &&
+        cmake --build "source/build-$1"; } > source/log 2>&1; then
         no "$1 does not compile: $(grep -m 1 -E 'error|Error' source/log)"
     fi
     cp "$(find "source/build-$1" -name "$3")" root/lib/
@@ -36,7 +36,7 @@ if [ ! -e root/ready ]; then
     cp source/sentencepiece/src/sentencepiece_processor.h source/build-pcre2/pcre2.h root/include/
     # Of these the headers are all, and every system's are the same; their CMake files look for them beside themselves.
     for headers in vulkan vk_video nlohmann CLI boost; do ln -s "/usr/include/$headers" root/include/; done
-    ln -s root/include include # Boost's files, which Debian has one folder deeper
+    ln -sfn root/include include # Boost's files, which Debian has one folder deeper
     cp -r /usr/share/cmake/nlohmann_json /usr/share/cmake/CLI11 root/share/cmake/
     cp -r /usr/lib/*/cmake/[Bb]oost* root/lib/cmake/
     rm -rf source
@@ -74,22 +74,28 @@ done
 [ -s texts/windows.0 ]
 cmp texts/windows.0 texts/windows.3
 
-# Files that it writes, under such names, and the same bytes as here; a file it reads.
+# Files that it writes, under such names, have the same bytes as here; and it reads a prompt from one.
 windows quantize "$models/target" "$models/ziel.gguf" --type q4_0 > texts/log 2>&1 || { cat texts/log >&2; exit 1; }
 here_too quantize "$models/target" texts/here.gguf --type q4_0 > texts/log 2>&1
 cmp "$models/ziel.gguf" texts/here.gguf
 echo "Once upon a time" > "$models/anfang.txt"
-windows run --no-stop --color never --temp 0 -n 20 -m "$models/ziel.gguf" --drafter none -f "$models/anfang.txt" < /dev/null > texts/from_file 2> texts/log
-[ -s texts/from_file ]
+continued=(run --no-stop --color never --temp 0 -n 20 -m "$models/ziel.gguf" --drafter none -f "$models/anfang.txt")
+windows "${continued[@]}" < /dev/null > texts/windows.file 2> texts/log || { cat texts/log >&2; exit 1; }
+here_too "${continued[@]}" < /dev/null > texts/here.file 2> texts/log
+[ -s texts/here.file ]
+cmp texts/here.file texts/windows.file
 windows bench -m "$models/target" -md "$models/draft" --draft-len 2 -n 8 -p 0 -r 1 --plot "$models/bild.svg" > texts/log 2>&1 || { cat texts/log >&2; exit 1; }
 grep -q '</svg>' "$models/bild.svg"
 
-# The server answers, and what it says of a key that it was not told is no.
+# The server answers those who have a key.
 echo secret > "$models/keys"
-windows serve --port 18099 --api-key-file "$models/keys" > texts/server 2>&1 &
+windows serve --port 0 --api-key-file "$models/keys" > texts/server 2>&1 &
 server=$!
-for _ in $(seq 100); do curl -sf http://127.0.0.1:18099/health > /dev/null && break; sleep 0.3; done
-ask() { curl -s -o texts/answer -w '%{http_code}' http://127.0.0.1:18099/v1/chat/completions -H 'Content-Type: application/json' "$@" -d '{"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 4}'; }
+for _ in $(seq 200); do
+    url=$(grep -o -m 1 'http://127.0.0.1:[0-9]*' texts/server) && curl -sf "$url/health" > /dev/null && break
+    sleep 0.3
+done
+ask() { curl -s -o texts/answer -w '%{http_code}' "$url/v1/chat/completions" -H 'Content-Type: application/json' "$@" -d '{"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 4}'; }
 [ "$(ask)" = 401 ]
 [ "$(ask -H 'Authorization: Bearer secret')" = 200 ]
 grep -q '"completion_tokens":4' texts/answer
